@@ -90,7 +90,7 @@ void move_retained(const Lock&, const Tensor& t, Node& to, uint32_t nr) noexcept
 
 // ---- the wish for a gradient ----
 
-void set_requires_grad(Tensor& t, bool on) {
+void prepare_requires_grad(Tensor& t, bool on) {
   if (requires_grad(t)) {  // a view of what was written since gets its node
     Edge e = gradient_edge(t);
     release_edge(e);
@@ -99,10 +99,16 @@ void set_requires_grad(Tensor& t, bool on) {
     fail(TT_AUTOGRAD,
          "only leaves can stop requiring a gradient; this is an output of {}: use detach",
          static_cast<Node*>(t.grad_fn)->type->name);
-  if (t.grad_fn) return;
-  if (on && !is_differentiable(t.dtype))
+  if (t.grad_fn || !on) return;
+  if (!is_differentiable(t.dtype))
     fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients",
          fmt(t.dtype));
+  autograd_meta(t);
+}
+
+void set_requires_grad(Tensor& t, bool on) {
+  prepare_requires_grad(t, on);
+  if (t.grad_fn) return;
   if (on) {
     AutogradMeta& m = autograd_meta(t);
     TensorRef base = leave_base(t);

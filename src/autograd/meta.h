@@ -52,6 +52,8 @@ TensorRef take_grad(const Lock& locked, const Tensor& t);  // t has none then
 void retain_grad(const Tensor& t);
 // The gradient that t retains will come from `to`, which takes its node's place.
 void move_retained(const Lock& locked, const Tensor& t, Node& to, uint32_t nr) noexcept;
+// What can fail of set_requires_grad, which repeats it; changes nothing.
+void prepare_requires_grad(Tensor& t, bool on);
 void set_requires_grad(Tensor& t, bool on);  // fails on non-leaves and non-differentiable dtypes
 
 }  // namespace TT_NS

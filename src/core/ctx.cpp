@@ -172,20 +172,40 @@ static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int6
   }
 }
 
-static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
-  if (device.type == TT_META) return;
-  if (device.type == TT_EXT)
-    fail(TT_INTERNAL, "kernel {} was sent to device {}, which has no kernels", k.name, fmt(device));
+static DeviceKernel device_kernel(const Kernel& k, Device device) {
   const CudaBackend* b = cuda_backend();
   DeviceKernel fn = b && k.id < b->n_kernels ? b->kernels[k.id] : nullptr;
   if (!fn) fail(TT_NOT_IMPLEMENTED, "kernel {} has no build for device {}", k.name, fmt(device));
-  DeviceAlloc* alloc = runtime_device_alloc(ctx().rt, device.index);
-  size_t bytes = b->workspace_bytes(k.id, plan);
-  void* workspace = bytes ? device_alloc_get(alloc, bytes) : nullptr;
-  if (bytes && !workspace) fail_oom(int64_t(bytes));
-  int32_t status = fn(device.index, plan, nullptr, workspace);
-  if (workspace) device_alloc_put(alloc, workspace, bytes);
-  if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device));
+  return fn;
+}
+
+DeviceWorkspace::DeviceWorkspace(const Kernel& k, Device device, const void* plan)
+    : device_(device) {
+  if (device.type == TT_EXT)
+    fail(TT_INTERNAL, "kernel {} was sent to device {}, which has no kernels", k.name, fmt(device));
+  if (device.type != TT_CUDA) return;
+  device_kernel(k, device);
+  alloc_ = runtime_device_alloc(ctx().rt, device.index);
+  bytes_ = cuda_backend()->workspace_bytes(k.id, plan);
+  if (!bytes_) return;
+  memory_ = device_alloc_get(alloc_, bytes_);
+  if (!memory_) fail_oom(int64_t(bytes_));
+}
+DeviceWorkspace::DeviceWorkspace(DeviceWorkspace&& o) noexcept
+    : device_(o.device_), alloc_(o.alloc_), memory_(o.memory_), bytes_(o.bytes_) {
+  o.memory_ = nullptr;
+}
+DeviceWorkspace::~DeviceWorkspace() {
+  if (memory_) device_alloc_put(alloc_, memory_, bytes_);
+}
+void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
+  if (device_.type != TT_CUDA) return;
+  const int32_t status = device_kernel(k, device_)(device_.index, plan, nullptr, memory_);
+  if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device_));
+}
+
+static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
+  DeviceWorkspace(k, device, plan).launch(k, plan);
 }
 
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {

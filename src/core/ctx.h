@@ -158,4 +158,22 @@ constexpr int64_t kParallelGrain =
 void launch(const Kernel& k, Device device, const void* plan, int64_t units,
             int64_t grain = kParallelGrain);
 
+// The scratch memory of a kernel on a device, had before any kernel of a call runs. On the CPU, and
+// on META, there is none.
+class DeviceWorkspace {
+ public:
+  DeviceWorkspace(const Kernel& k, Device device,
+                  const void* plan);  // fails with OOM or NOT_IMPLEMENTED
+  DeviceWorkspace(DeviceWorkspace&& o) noexcept;
+  ~DeviceWorkspace();
+  Device device() const { return device_; }
+  void launch(const Kernel& k, const void* plan);  // nothing where a device has no kernels
+
+ private:
+  Device device_;
+  DeviceAlloc* alloc_ = nullptr;
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 }  // namespace TT_NS

@@ -6,10 +6,8 @@ namespace TT_NS {
 
 ExtMirrors::ExtMirrors(const OpSchema& schema, const Value* args) {
   int64_t n_list = 0, n_indices = 0;
-  each_tensor(schema, args, [&](const Tensor& t, const ArgInfo& a) {
-    if (t.device.type == TT_EXT) cover(t, a.mutates);
-  });
-  for (Mirror& m : mirrors_) fetch(m);
+  each_tensor(schema, args, [&](const Tensor& t, const ArgInfo& a) { cover(t, a.mutates); });
+  fetch();
   for (int32_t i = 0; i < schema.n_args; i++) {
     n_list += args[i].kind == Value::kTensorList ? args[i].n : 0;
     n_indices += args[i].kind == Value::kIndices ? args[i].n : 0;
@@ -19,28 +17,31 @@ ExtMirrors::ExtMirrors(const OpSchema& schema, const Value* args) {
   for (int32_t i = 0; i < schema.n_args; i++) convert(args[i]);
 }
 
-void ExtMirrors::cover(const Tensor& t, bool mutates) {
+void ExtMirrors::cover(const Tensor& t, bool written) {
+  if (t.device.type != TT_EXT) return;
   const char *lo, *hi;
   byte_range(t, &lo, &hi);
   // Elements keep their alignment: the copy begins at a multiple of 64 bytes of the storage.
   if (lo != hi) lo -= (lo - t.storage->data) & 63;
   for (Mirror& m : mirrors_) {
     if (m.original->storage != t.storage) continue;
-    m.written |= mutates;
+    m.written |= written;
     if (lo == hi) return;
     const bool empty = m.lo == m.hi;
     if (empty || lo < m.lo) m.lo = lo;
     if (empty || hi > m.hi) m.hi = hi;
     return;
   }
-  mirrors_.push_back({&t, lo, hi, mutates, {}});
+  mirrors_.push_back({&t, lo, hi, written, {}});
 }
 
-void ExtMirrors::fetch(Mirror& m) {
-  const int64_t bytes = m.hi - m.lo;
-  m.bytes = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
-  m.bytes->storage->writable = m.original->storage->writable;
-  ext_copy(ext_of(*m.original), m.bytes->data, m.lo, bytes, kDeviceToHost);
+void ExtMirrors::fetch() {
+  for (Mirror& m : mirrors_) {
+    const int64_t bytes = m.hi - m.lo;
+    m.bytes = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+    m.bytes->storage->writable = m.original->storage->writable;
+    ext_copy(ext_of(*m.original), m.bytes->data, m.lo, bytes, kDeviceToHost);
+  }
 }
 
 const ExtMirrors::Mirror& ExtMirrors::mirror_of(const Tensor& t) const {

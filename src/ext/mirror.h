@@ -1,5 +1,5 @@
-// Arguments of a boxed call with their tensors on a host's device replaced by CPU tensors of the
-// same geometry: what a backend declines runs on these.
+// Tensors on a host's device as CPU tensors of the same geometry: what a backend declines runs on
+// these.
 #pragma once
 
 #include "dispatch/call.h"
@@ -11,6 +11,12 @@ class ExtMirrors {
   // Copies what the arguments cover of each storage: tensors that share memory do so here too.
   // Devices become the CPU.
   explicit ExtMirrors(const OpSchema& schema, const Value* args);
+  // Of tensors without a call: cover all, fetch once, then take each on_cpu. Tensors that are not on
+  // such a device are passed over, and stand for themselves.
+  ExtMirrors() {}
+  void cover(const Tensor& t, bool written);
+  void fetch();
+  const Tensor* on_cpu(const Tensor* t);
   ExtMirrors(const ExtMirrors&) = delete;
   const Value* args() const { return values_.data(); }
   uint64_t keys() const;  // that the new arguments contribute
@@ -31,9 +37,6 @@ class ExtMirrors {
     const Tensor* original;
     TensorRef copy;
   };
-  void cover(const Tensor& t, bool mutates);
-  void fetch(Mirror& m);
-  const Tensor* on_cpu(const Tensor* t);
   const Mirror& mirror_of(const Tensor& t) const;
   void convert(const Value& v);
 

@@ -2,6 +2,8 @@
 #include "autograd/node.h"
 #include "base/pointer_map.h"
 #include "ops/gen/ops.h"
+#include "ops/impl.h"
+#include "ops/undo.h"
 #include "nn/module.h"
 
 namespace TT_NS {
@@ -46,6 +48,8 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
     TensorRef values;
   };
   SmallVec<Copy, 8> copies;
+  PointerMap targets;  // their storages
+  for (StateDict::Entry& e : own->entries) targets.add(e.tensor->storage);
   MaskGuard no_grad(bit(kKeyAutograd));
   for (int64_t i = 0; i < own->entries.size(); i++) {
     StateDict::Entry& e = own->entries[i];
@@ -59,8 +63,14 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
                e.name.c_str(), values.sizes(), to.sizes());
     if (!to.storage->writable)
       fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
-    copies.push_back({&to, op::to(values, to.dtype, to.device)});
+    check_writable(to, "module");
+    TensorRef fresh = op::to(values, to.dtype, to.device);
+    const bool written = fresh.get() != &to && targets.find(fresh->storage) >= 0;
+    if (written) fresh = op::clone(*fresh);  // before another copy changes it
+    copies.push_back({&to, std::move(fresh)});
   }
+  for (Copy& c : copies)
+    if (c.to->device.type == TT_EXT) remember_values(*c.to);
   CommitGuard whole;
   for (Copy& c : copies) op::copy_(*c.to, *c.values);
 }
@@ -71,6 +81,8 @@ void set_training(Module& m, bool on) {
 
 void set_requires_grad_all(Module& m, bool on) {
   StateDictRef list = named_tensors(m, Named::kParameters);
+  for (StateDict::Entry& e : list->entries)
+    if (is_differentiable(e.tensor->dtype)) prepare_requires_grad(*e.tensor, on);
   for (StateDict::Entry& e : list->entries)
     if (is_differentiable(e.tensor->dtype)) set_requires_grad(*e.tensor, on);
 }

@@ -1,10 +1,11 @@
 // Clipping of gradients: one pass for the norm, one that scales where it must.
 #include "autograd/node.h"
+#include "ext/mirror.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "optim/host_arrays.h"
+#include "ops/undo.h"
 #include "optim/optimizer.h"
 
 namespace TT_NS {
@@ -28,15 +29,14 @@ class Clip {
   void scale();
 
  private:
-  TensorRef dense(const Tensor& g);
+  void check();
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
   Span<const TensorRef> grads_;
-  void fetch(Device d, SmallVec<ClipItem, 8>& read);
-
+  ExtMirrors mirrors_;                // of gradients on a device of the host
+  SmallVec<const Tensor*, 8> where_;  // the gradients, or their mirrors
+  Device place_;                      // of these
   ClipPlan plan_ = {};
-  Device place_;     // where the kernels run
-  HostArrays host_;  // of a device without kernels
   TensorRef total_;
   TensorList copies_;  // dense ones of gradients that are not
   SmallVec<ClipItem, 8> items_;
@@ -53,23 +53,8 @@ int64_t Clip::add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units) 
   return units + optim_units(n);
 }
 
-void Clip::fetch(Device d, SmallVec<ClipItem, 8>& read) {
-  for (int64_t i = 0; i < grads_.n; i++) {
-    if (grads_[i]->device.type == TT_EXT) ext_of(*grads_[i]);
-    char* const held = items_[i].grad;
-    items_[i].grad = host_.fetch(d, held, items_[i].n * item_size(Dtype(items_[i].dtype)), true);
-    read[i].grad =
-        read[i].grad == held
-            ? items_[i].grad
-            : host_.fetch(d, read[i].grad, read[i].n * item_size(Dtype(read[i].dtype)), false);
-  }
-}
-
-TensorRef Clip::norm() {
-  Dtype dtype = real_of(grads_[0]->dtype);
-  SmallVec<ClipItem, 8> read;
-  TensorList values;  // what the norm is taken of, where that is not the gradient itself
-  int64_t units = 0, elements = 0;
+// Checks the gradients and finds where they are.
+void Clip::check() {
   for (const TensorRef& g : grads_) {
     if (!(g->device == grads_[0]->device))
       fail_arg(TT_DEVICE, "params", "gradients are on {} and {}: must be on one device",
@@ -77,6 +62,22 @@ TensorRef Clip::norm() {
     if (!is_differentiable(g->dtype))
       fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating or complex", fmt(g->dtype));
     check_writable(*g, "params");
+    mirrors_.cover(*g, true);
+  }
+  mirrors_.fetch();
+  where_.reserve(grads_.n);
+  for (const TensorRef& g : grads_) where_.push_back(mirrors_.on_cpu(g.get()));
+  place_ = where_[0]->device;
+}
+
+TensorRef Clip::norm() {
+  check();
+  Dtype dtype = real_of(grads_[0]->dtype);
+  SmallVec<ClipItem, 8> read;
+  TensorList values;  // what the norm is taken of, where that is not the gradient itself
+  int64_t units = 0;
+  int64_t elements = 0;
+  for (const Tensor* g : where_) {
     dtype = promote(dtype, real_of(g->dtype));
     copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
     const Tensor& held = copies_.back() ? *copies_.back() : *g;
@@ -86,9 +87,6 @@ TensorRef Clip::norm() {
     add(items_, held, items_.empty() ? 0 : items_.back().first_unit + optim_units(items_.back().n));
     elements += items_.back().n;
   }
-  const Device d = grads_[0]->device;
-  place_ = d.type == TT_EXT ? kCpuDevice : d;
-  if (d.type == TT_EXT) fetch(d, read);
   Workspace partial(units * 8, place_);
   total_ = new_tensor(Ints(), dtype, place_);
   plan_.total_dtype = int32_t(dtype);
@@ -110,11 +108,10 @@ TensorRef Clip::norm() {
 void Clip::scale() {
   CommitGuard whole;
   launch_stages(kernel_clip_scale, place_, &plan_.run);
-  host_.put_back();
-  for (int64_t i = 0; i < grads_.n; i++) {
-    if (copies_[i]) copy_elements(*grads_[i], *copies_[i]);
-    grads_[i]->bump_version();
-  }
+  for (int64_t i = 0; i < grads_.n; i++)
+    if (copies_[i]) copy_elements(const_cast<Tensor&>(*where_[i]), *copies_[i]);
+  mirrors_.write_back();
+  for (const TensorRef& g : grads_) g->bump_version();
 }
 
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
@@ -150,6 +147,8 @@ void clip_grad_value(TensorSpan params, double clip_value) {
   }
   poll_host(true);
   CommitGuard whole;
+  for (const TensorRef& g : grads)
+    if (g->device.type == TT_EXT) remember_values(*g);
   for (const TensorRef& g : grads) op::clamp_(*g, &low, &high);
 }
 

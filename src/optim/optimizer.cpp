@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
+#include "ops/undo.h"
 
 #include <algorithm>
 #include <string.h>
@@ -81,20 +82,36 @@ static void drop_grads(Optimizer& o) {
   }
 }
 
-void zero_grad(Optimizer& o, bool set_to_none) {
-  if (set_to_none) return drop_grads(o);
+// All that can fail comes first: gradients without a history, and the right to write them.
+static void fill_grads(Optimizer& o) {
+  struct Filled {
+    TensorRef param;  // empty: it has the gradient already
+    TensorRef grad;
+  };
   MaskGuard quiet(bit(kKeyAutograd));
-  TensorList params;  // which a callback of the host may add to
-  for (const ParamSlot& s : o.params) params.push_back(s.param);
-  for (const TensorRef& p : params) {
-    TensorRef grad = grad_of(*p);
+  SmallVec<Filled, 8> list;
+  for (const ParamSlot& s : o.params) {
+    TensorRef grad = grad_of(*s.param);
     if (!grad) continue;
+    check_writable(*grad, "grad");
     if (grad->grad_fn) {
-      grad = new_alias(*grad);
-      set_grad(*p, grad);
+      list.push_back({s.param, new_alias(*grad)});
+    } else {
+      list.push_back({{}, std::move(grad)});
     }
-    op::fill_(*grad, Scalar(0.0));
   }
+  for (const Filled& f : list)
+    if (f.grad->device.type == TT_EXT) remember_values(*f.grad);
+  CommitGuard whole;
+  for (const Filled& f : list) {
+    op::fill_(*f.grad, Scalar(0.0));
+    if (f.param) set_grad(*f.param, f.grad);
+  }
+}
+
+void zero_grad(Optimizer& o, bool set_to_none) {
+  if (set_to_none) drop_grads(o);
+  else fill_grads(o);
 }
 
 // ---- values ----

@@ -1,10 +1,10 @@
 // One step: check all, allocate all, one launch per device, commit.
 #include "autograd/node.h"
+#include "ext/mirror.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "optim/host_arrays.h"
 #include "optim/optimizer.h"
 
 namespace TT_NS {
@@ -50,12 +50,16 @@ struct Change {
   int32_t state;     // -1: none
   TensorRef tensor;  // the state, or a copy that only has to live
   TensorRef target;  // the parameter of which tensor is a dense copy, to be written back
+  TensorRef host;    // of a state on a device of the host: the values that it will get
 };
 
 // The items of one device, and their units.
 struct Batch {
   Device device;
   int64_t first, n_items, units, elements;
+
+  // Where its kernel runs: a device of the host has none.
+  Device place() const { return device.type == TT_EXT ? kCpuDevice : device; }
 };
 
 class Step {
@@ -66,16 +70,23 @@ class Step {
  private:
   void take_grads();
   void check();
+  void mirror();
+  const Tensor* here(const Tensor* t) { return TT_UNLIKELY(mirrors_) ? mirrors_->on_cpu(t) : t; }
   void gather(Batch* b);
   void set_arrays(int64_t i, uint32_t states, OptimItem* item);
+  const Tensor* add_state(int64_t i, int k, const Tensor* old, const Tensor& like);
   TensorRef laid_out(const Tensor& t, const Tensor& like);
-  void compute(const Batch& b);
+  OptimPlan plan_of(const Batch& b) const;
+  void compute();
+  void compute_on_several();
+  void update();
   void commit() noexcept;
 
   Optimizer& o_;
   TensorList grads_;  // of each parameter as the step began; empty: none
   SmallVec<Change, 2> changes_;
   SmallVec<Batch, 2> batches_;
+  ExtMirrors* mirrors_ = nullptr;  // of parameters, gradients and states on devices of the host
 };
 
 // t itself, or a copy in the layout of `like`.
@@ -86,19 +97,35 @@ TensorRef Step::laid_out(const Tensor& t, const Tensor& like) {
   return copy;
 }
 
+// A state in the layout of `like`, the dense parameter: the old one's values, or none yet.
+const Tensor* Step::add_state(int64_t i, int k, const Tensor* old, const Tensor& like) {
+  TensorRef made = old ? laid_out(*old, like)
+                       : new_strided(like.sizes(), like.strides(), like.dtype, like.device);
+  const Tensor* values = made.get();
+  const Device home = o_.params[i].param->device;
+  if (home == like.device) {
+    changes_.push_back({i, k, std::move(made), {}, {}});
+  } else {
+    TensorRef there = new_strided(like.sizes(), like.strides(), like.dtype, home);
+    changes_.push_back({i, k, std::move(there), {}, std::move(made)});
+  }
+  return values;
+}
+
 void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
   ParamSlot& slot = o_.params[i];
-  const Tensor* p = slot.param.get();
+  const Tensor* p = here(slot.param.get());
   if (TT_UNLIKELY(!p->dense())) {
     TensorRef copy = dense_input(*p);
+    TensorRef target = TensorRef::share(p);
     p = copy.get();
-    changes_.push_back({i, -1, std::move(copy), slot.param});
+    changes_.push_back({i, -1, std::move(copy), std::move(target), {}});
   }
-  const Tensor* g = grads_[i].get();
+  const Tensor* g = here(grads_[i].get());
   if (TT_UNLIKELY(!same(g->strides(), p->strides()))) {
     TensorRef copy = laid_out(*g, *p);
     g = copy.get();
-    changes_.push_back({i, -1, std::move(copy), {}});
+    changes_.push_back({i, -1, std::move(copy), {}, {}});
   }
   item->param = p->data;
   item->grad = g->data;
@@ -107,13 +134,9 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
     item->state[k] = nullptr;
     if (!(states >> k & 1)) continue;
     const Tensor* s = slot.state[k].get();
-    if (TT_UNLIKELY(!s || !same(s->strides(), p->strides()))) {
-      TensorRef made =
-          s ? laid_out(*s, *p) : new_strided(p->sizes(), p->strides(), p->dtype, p->device);
-      if (!s) item->fresh |= 1u << k;
-      s = made.get();
-      changes_.push_back({i, k, std::move(made), {}});
-    }
+    if (!s) item->fresh |= 1u << k;
+    if (s) s = here(s);
+    if (TT_UNLIKELY(!s || !same(s->strides(), p->strides()))) s = add_state(i, k, s, *p);
     item->state[k] = s->data;
   }
   const bool complex = is_complex(p->dtype);
@@ -164,25 +187,54 @@ void Step::check() {
   }
 }
 
-void Step::compute(const Batch& b) {
-  if (!b.units) return;
+// Copies what lies on devices of the host to the CPU.
+void Step::mirror() {
+  for (int64_t i = 0; i < o_.params.size(); i++) {
+    const ParamSlot& slot = o_.params[i];
+    if (!grads_[i]) continue;
+    mirrors_->cover(*slot.param, true);
+    mirrors_->cover(*grads_[i], false);
+    for (const TensorRef& s : slot.state)
+      if (s) mirrors_->cover(*s, true);
+  }
+  mirrors_->fetch();
+}
+
+OptimPlan Step::plan_of(const Batch& b) const {
   OptimPlan plan;
   plan.rule = o_.cls->rule;
   plan.n_items = b.n_items;
   plan.items = o_.items.data() + b.first;
   const int64_t grain = kParallelGrain * b.units / b.elements;
   plan.run = {{b.units, 0}, {grain < 1 ? 1 : grain, 1}, 1, 0};
-  HostArrays host;
-  const bool apart = b.device.type == TT_EXT;
-  for (int64_t i = 0; i < b.n_items && apart; i++) {
-    OptimItem& item = o_.items[b.first + i];
-    const int64_t bytes = item.n * item_size(Dtype(item.dtype));
-    item.param = host.fetch(b.device, item.param, bytes, true);
-    item.grad = host.fetch(b.device, const_cast<char*>(item.grad), bytes, false);
-    for (char*& state : item.state) state = host.fetch(b.device, state, bytes, true);
+  return plan;
+}
+
+void Step::compute() {
+  if (TT_UNLIKELY(batches_.size() > 1)) return compute_on_several();
+  for (const Batch& b : batches_) {
+    if (!b.units) continue;
+    OptimPlan plan = plan_of(b);
+    launch_stages(kernel_optim_step, b.place(), &plan.run);
   }
-  launch_stages(kernel_optim_step, apart ? kCpuDevice : b.device, &plan.run);
-  host.put_back();
+}
+
+// All devices have their scratch memory before the first one starts. The CPU, which finds nothing
+// to refuse, comes last.
+void Step::compute_on_several() {
+  SmallVec<OptimPlan, 4> plans;
+  SmallVec<DeviceWorkspace, 4> workspaces;
+  plans.reserve(batches_.size());
+  workspaces.reserve(batches_.size());
+  for (const Batch& b : batches_) {
+    if (!b.units) continue;
+    plans.push_back(plan_of(b));
+    workspaces.push_back(DeviceWorkspace(kernel_optim_step, b.place(), &plans.back()));
+  }
+  for (int64_t i = 0; i < plans.size(); i++) workspaces[i].launch(kernel_optim_step, &plans[i]);
+  for (int64_t i = 0; i < plans.size(); i++)
+    if (workspaces[i].device().type == TT_CPU)
+      launch_stages(kernel_optim_step, kCpuDevice, &plans[i].run);
 }
 
 void Step::commit() noexcept {
@@ -196,17 +248,34 @@ void Step::commit() noexcept {
   }
 }
 
+void Step::update() {
+  o_.items.clear();
+  for (Batch& b : batches_) gather(&b);
+  compute();  // from here on only a device can fail
+  for (const Change& c : changes_)
+    if (c.target) copy_elements(*c.target, *c.tensor);
+  if (TT_UNLIKELY(mirrors_)) {
+    for (const Change& c : changes_)
+      if (c.host)
+        ext_copy(ext_of(*c.tensor), c.tensor->data, c.host->data,
+                 c.host->numel * c.host->item_size(), kHostToDevice);
+    mirrors_->write_back();
+  }
+  commit();
+}
+
 void Step::run() {
   poll_host(true);    // which may still change the optimizer
   CommitGuard whole;  // and from here on nobody does
   take_grads();
   check();
-  o_.items.clear();
-  for (Batch& b : batches_) gather(&b);
-  for (const Batch& b : batches_) compute(b);
-  for (const Change& c : changes_)
-    if (c.target) copy_elements(*c.target, *c.tensor);
-  commit();
+  bool ext = false;
+  for (const Batch& b : batches_) ext |= b.device.type == TT_EXT;
+  if (TT_LIKELY(!ext)) return update();
+  ExtMirrors mirrors;
+  mirrors_ = &mirrors;
+  mirror();
+  update();
 }
 
 void optimizer_step(Optimizer& o) {

@@ -373,6 +373,57 @@ static void test_failing_forward(void** state) {
   tt_runtime_release(rt);
 }
 
+/* What writes several tensors refuses all of them if it must refuse one. */
+static void test_several_writes(void** state) {
+  static float memory[2] = {5, 6};
+  tt_tensor* params[2] = {param(SHAPE(2), DATA(1, 2)), NULL};
+  tt_tensor* grad = make(TT_F64, SHAPE(2), DATA(3, 4));
+  tt_tensor* fixed;
+  tt_tensor* factor = leaf(DATA(1));
+  tt_optimizer* o;
+  tt_module* m;
+  (void)state;
+  OK(tt_tensor_set_grad(c, params[0], grad));
+  OK(tt_tensor_import(c, memory, TT_F32, SHAPE(2), NULL, 0, NULL, NULL, &fixed));
+  OK(tt_zeros(c, SHAPE(2), NULL, &params[1]));
+  OK(tt_requires_grad_(c, params[1], 1));
+  OK(tt_tensor_set_grad(c, params[1], fixed));
+  OK(tt_optim_sgd(c, params, 2, NULL, &o));
+  FAILS(tt_optim_zero_grad(c, o, 0), TT_INVALID_ARG, "read-only");
+  FAILS(tt_clip_grad_value_(c, params, 2, 1), TT_INVALID_ARG, "read-only");
+  VALUES(grad_of(params[0]), 3, 4);
+  tt_optim_release(o);
+
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_module_register_parameter(c, m, "a", params[0]));
+  OK(tt_requires_grad_(c, params[1], 0));
+  OK(tt_module_register_parameter(c, m, "b", params[1]));
+  OK(tt_mul_(c, params[1], factor)); /* a result now */
+  FAILS(tt_module_requires_grad_(c, m, 0), TT_AUTOGRAD, "only leaves");
+  assert_true(tt_tensor_requires_grad(params[0]));
+  tt_module_release(m);
+}
+
+/* A state whose tensors are those of the module, under other names. */
+static void test_state_of_the_module_itself(void** state) {
+  tt_tensor* a = make(TT_F64, SHAPE(2), DATA(1, 2));
+  tt_tensor* b = make(TT_F64, SHAPE(2), DATA(3, 4));
+  tt_state_dict* swapped;
+  tt_module* m;
+  (void)state;
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_module_register_buffer(c, m, "a", a, 1));
+  OK(tt_module_register_buffer(c, m, "b", b, 1));
+  OK(tt_state_dict_new(c, &swapped));
+  OK(tt_state_dict_set(c, swapped, "a", b));
+  OK(tt_state_dict_set(c, swapped, "b", a));
+  OK(tt_module_load_state_dict(c, m, swapped, NULL));
+  VALUES(a, 3, 4);
+  VALUES(b, 1, 2);
+  tt_state_dict_release(swapped);
+  tt_module_release(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_bad_indices),
                                      SCOPED(test_bad_mixed_indices),
@@ -385,6 +436,8 @@ int main(void) {
                                      SCOPED(test_factors),
                                      SCOPED(test_numbers_that_do_not_fit),
                                      SCOPED(test_names_of_operands),
-                                     SCOPED(test_failing_forward)};
+                                     SCOPED(test_failing_forward),
+                                     SCOPED(test_several_writes),
+                                     SCOPED(test_state_of_the_module_itself)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -857,6 +857,41 @@ static tt_status on_plain(Run* r, tt_device* device) {
   const tt_status s = tt_device_parse(r->x, "plain", device);
   return s == TT_OK ? s : tt_backend_register(r->x, &kPlain, device);
 }
+/* Parameters on a device of the host, one of them not dense, one transposed against its gradient.
+ */
+static tt_status train_on_backend(Run* r) {
+  tt_to_opts there = {.set = TT_TO_DEVICE};
+  tt_tensor* params[3];
+  int i, step;
+  PART(on_plain(r, &there.device));
+  PART(from(r, 0, SHAPE(4, 6)));
+  MAKE(1, tt_to(r->x, r->t[0], &there, OUT(1)));
+  MAKE(2, tt_clone(r->x, r->t[1], NULL, OUT(2)));
+  MAKE(3, tt_slice(r->x, r->t[2], 1, &(tt_slice_opts){.set = TT_SLICE_STEP, .step = 2}, OUT(3)));
+  MAKE(4, tt_slice(r->x, r->t[2], 1,
+                   &(tt_slice_opts){.set = TT_SLICE_STEP | TT_SLICE_START, .step = 2, .start = 1},
+                   OUT(4)));
+  MAKE(5, tt_clone(r->x, r->t[3], NULL, OUT(5)));
+  MAKE(6, tt_view(r->x, r->t[1], SHAPE(6, 4), OUT(6)));
+  MAKE(7, tt_t(r->x, r->t[6], OUT(7)));
+  params[0] = r->t[1], params[1] = r->t[3], params[2] = r->t[4];
+  for (i = 0; i < 3; i++) {
+    tt_tensor* leaf;
+    TRY(tt_detach(r->x, params[i], &leaf));
+    params[i] = r->t[10 + i] = leaf;
+    TRY(tt_requires_grad_(r->x, leaf, 1));
+    TRY(tt_tensor_set_grad(r->x, leaf, i ? r->t[5] : r->t[7]));
+  }
+  TRY(tt_optim_adamw(r->x, params, 3, NULL, &r->opt[0]));
+  for (step = 0; step < 2; step++) {
+    TRY(tt_clip_grad_value_(r->x, params, 3, 5));
+    MAKE(8, tt_clip_grad_norm_(r->x, params, 3, 0.5, NULL, OUT(8)));
+    TRY(tt_optim_step(r->x, r->opt[0]));
+    release_range(r, 8, 9);
+  }
+  TRY(tt_optim_zero_grad(r->x, r->opt[0], 0));
+  return TT_OK;
+}
 static tt_status on_backend(Run* r) {
   tt_to_opts there = {.set = TT_TO_DEVICE};
   tt_to_opts home = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
@@ -910,6 +945,7 @@ static const struct {
     {"a module's call in a full scope", module_call_in_full_scope},
     {"a module's forward in a full scope", module_forward_in_full_scope},
     {"draws", draws},
+    {"training on a backend", train_on_backend},
 
     {"import", import},
     {"loss and step", loss_and_step},
