@@ -26,5 +26,10 @@ def generate(ops, groups, root):
     old = path.read_text().splitlines() if path.exists() else []
     gone = [line for line in old if line not in set(now)]
     if gone:
-        raise DeclError("the ABI may only grow; these rows of src/ops/abi.lock are gone or changed:\n  " + "\n  ".join(gone))
-    return {"src/ops/abi.lock": "\n".join(old + [line for line in now if line not in set(old)]) + "\n"}
+        raise DeclError(
+            "the ABI may only grow; these rows of src/ops/abi.lock are gone or changed:\n  "
+            + "\n  ".join(gone)
+        )
+    return {
+        "src/ops/abi.lock": "\n".join(old + [line for line in now if line not in set(old)]) + "\n"
+    }

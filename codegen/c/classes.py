@@ -24,7 +24,16 @@ from codegen.c.ops import CHEAD, c_params, comment, in_expr, opt_local, opts_str
 from codegen.cxx.ops import HEADER, cpp_default
 from codegen.model.schema import ENUMS, DeclError, Op, parse_args
 
-MODULE_KEYS = {"inputs", "slots", "forward", "describe", "build", "expand", "sequential", "container"}  # see modules.py
+MODULE_KEYS = {
+    "inputs",
+    "slots",
+    "forward",
+    "describe",
+    "build",
+    "expand",
+    "sequential",
+    "container",
+}  # see modules.py
 KEYS = {"schema", "doc", "args", "positional", "keyword", "names", "constants"}
 COMMON = {"handle", "include", "values", "own", "kind"}
 
@@ -32,6 +41,7 @@ COMMON = {"handle", "include", "values", "own", "kind"}
 @dataclass
 class Class(Op):
     """An Op whose name is that of its C constructor."""
+
     common: dict = None
 
     @property
@@ -53,7 +63,9 @@ def make_class(name, group, raw, common):
     if not raw.get("doc"):
         raise DeclError(f"{name}: no doc")
     docs = raw.get("args", {})
-    for key in list(docs) + raw.get("keyword", []) + raw.get("positional", []) + list(raw.get("names", {})):
+    for key in (
+        list(docs) + raw.get("keyword", []) + raw.get("positional", []) + list(raw.get("names", {}))
+    ):
         if not cls.arg(key):
             raise DeclError(f"{name}: names an argument {key!r} that does not exist")
     for a in args:
@@ -73,7 +85,9 @@ def load_classes(root):
         if set(common) - COMMON or "handle" not in common:
             raise DeclError(f"{path.name}: [class] needs handle, and knows {sorted(COMMON)}")
         group = path.parts[-3]
-        groups.setdefault(group, []).extend(make_class(name, group, raw, common) for name, raw in table.items())
+        groups.setdefault(group, []).extend(
+            make_class(name, group, raw, common) for name, raw in table.items()
+        )
     return groups
 
 
@@ -84,7 +98,10 @@ def c_parameters(cls):
 def header(group, classes):
     guard = f"TT_{group.upper()}_H"
     head = CHEAD.replace("src/ops/decl", f"src/{group}/decl")
-    out = [head + f'#ifndef {guard}\n#define {guard}\n\n#include "tt_ops.h"\n\n#ifdef __cplusplus\nextern "C" {{\n#endif\n']
+    out = [
+        head
+        + f'#ifndef {guard}\n#define {guard}\n\n#include "tt_ops.h"\n\n#ifdef __cplusplus\nextern "C" {{\n#endif\n'
+    ]
     for cls in classes:
         out.append(comment(cls))
         if cls.options:
@@ -95,12 +112,15 @@ def header(group, classes):
 
 # ---- C++ ----
 
+
 def values(cls):
     """(name, default, is it a flag, C++ expression) of each number of a class, in declared order, then its constants."""
     for a in cls.args[1:]:
         flag = a.type == "Bool"
         if a.type == "Float[2]":
-            for name, standard, part in zip(cls.get("names")[a.name], ast.literal_eval(a.default), ("first", "second")):
+            for name, standard, part in zip(
+                cls.get("names")[a.name], ast.literal_eval(a.default), ("first", "second")
+            ):
                 yield name, standard, False, f"a.{a.name}.{part}"
         elif a.type in ("Float", "Int", "Bool"):
             yield a.name, cpp_default(a), flag, f"double(a.{a.name})"
@@ -124,7 +144,9 @@ def structs(group, classes):
             rows = list(values(cls))
             inner = ", ".join(f'{{"{n}", double({d}), {str(f).lower()}}}' for n, d, f, _ in rows)
             out.append(f"inline constexpr ClassValue k{cls.host}Values[] = {{{inner}}};")
-            out.append(f"inline void values_of([[maybe_unused]] const {cls.args_struct}& a, double* v) {{")
+            out.append(
+                f"inline void values_of([[maybe_unused]] const {cls.args_struct}& a, double* v) {{"
+            )
             out += [f"  v[{k}] = {e};" for k, (_, _, _, e) in enumerate(rows)] + ["}"]
         out += [f"Ref<{what(cls)}> construct(const {cls.args_struct}& a);", ""]
     return "\n".join(out + ["}  // namespace TT_NS\n"])
@@ -136,8 +158,12 @@ def what(cls):
 
 
 def function(cls):
-    lines = [f"tt_status tt_{cls.name}({', '.join(c_parameters(cls))}) {{", "  if (out) *out = nullptr;",
-             f'  return api_call(c, "{cls.name}", [&](Ctx&) {{', f'    out_arg(out, "out", {len(cls.args)});']
+    lines = [
+        f"tt_status tt_{cls.name}({', '.join(c_parameters(cls))}) {{",
+        "  if (out) *out = nullptr;",
+        f'  return api_call(c, "{cls.name}", [&](Ctx&) {{',
+        f'    out_arg(out, "out", {len(cls.args)});',
+    ]
     fields = []
     if cls.options:
         lines.append(f"    check_opts(opts, {len(cls.options)});")
@@ -149,7 +175,9 @@ def function(cls):
             fields.append(f"o_{a.name}")
     if cls.common.get("own"):
         fields = [f"Shape({f})" if a.cpp == "Ints" else f for f, a in zip(fields, cls.args)]
-    lines.append(f"    *out = reinterpret_cast<{cls.handle}*>(construct({cls.args_struct}{{{', '.join(fields)}}}).leak());")
+    lines.append(
+        f"    *out = reinterpret_cast<{cls.handle}*>(construct({cls.args_struct}{{{', '.join(fields)}}}).leak());"
+    )
     return lines + ["  });", "}"]
 
 
@@ -157,13 +185,17 @@ def wrappers(group, classes):
     head = HEADER.replace("src/ops/decl", f"src/{group}/decl")
     headers = sorted({h for cls in classes for h in cls.common.get("include", [])})
     more = "".join(f'#include "{h}"\n' for h in headers)
-    out = [head + f'#include "capi/api.h"\n{more}#include "{group}/gen/classes.h"\n\nusing namespace TT_NS;\n']
+    out = [
+        head
+        + f'#include "capi/api.h"\n{more}#include "{group}/gen/classes.h"\n\nusing namespace TT_NS;\n'
+    ]
     for cls in classes:
         out += function(cls)
     return "\n".join(out) + "\n"
 
 
 # ---- Python ----
+
 
 def python_value(a):
     d = a.default.strip()
@@ -173,25 +205,49 @@ def python_value(a):
 
 
 def python_table(group, classes):
-    out = [f'"""Classes of libtt. Generated by codegen/gen.py from src/{group}/decl. Do not edit."""', "",
-           "# name: (C function, doc, ((argument, type, default or None if required, C parameter, keyword only), …))", "CLASSES = {"]
+    out = [
+        f'"""Classes of libtt. Generated by codegen/gen.py from src/{group}/decl. Do not edit."""',
+        "",
+        "# name: (C function, doc, ((argument, type, default or None if required, C parameter, keyword only), …))",
+        "CLASSES = {",
+    ]
     for cls in classes:
         out.append(f'    "{cls.host}": ("tt_{cls.name}", {" ".join(cls.get("doc").split())!r}, (')
         for a in cls.args:
             standard = "None" if a.default is None else f"({python_value(a)},)"
-            out.append(f'        ("{a.name}", "{a.type}", {standard}, {a.positional}, {a.name in cls.get("keyword", [])}),')
+            out.append(
+                f'        ("{a.name}", "{a.type}", {standard}, {a.positional}, {a.name in cls.get("keyword", [])}),'
+            )
         out.append("    )),")
     with_values = [cls for cls in classes if cls.common.get("values")]
     if with_values:
-        out += ["}", "", "# name: ((key of a parameter group, (C names), is it a flag), …)", "VALUES = {"]
+        out += [
+            "}",
+            "",
+            "# name: ((key of a parameter group, (C names), is it a flag), …)",
+            "VALUES = {",
+        ]
         out += [f'    "{cls.host}": {python_values(cls)!r},' for cls in with_values]
-    out += ["}", "", "ENUMS = {"] + [f"    {name!r}: {table!r}," for name, table in used_enums(classes).items()] + ["}", ""]
+    out += (
+        ["}", "", "ENUMS = {"]
+        + [f"    {name!r}: {table!r}," for name, table in used_enums(classes).items()]
+        + ["}", ""]
+    )
     return "\n".join(out)
 
 
 def python_values(cls):
-    rows = [(a.name, tuple(cls.get("names", {}).get(a.name, [a.name])), a.type == "Bool") for a in cls.args[1:]]
-    return tuple(rows + [(name, (name,), isinstance(value, bool)) for name, value in cls.get("constants", {}).items()])
+    rows = [
+        (a.name, tuple(cls.get("names", {}).get(a.name, [a.name])), a.type == "Bool")
+        for a in cls.args[1:]
+    ]
+    return tuple(
+        rows
+        + [
+            (name, (name,), isinstance(value, bool))
+            for name, value in cls.get("constants", {}).items()
+        ]
+    )
 
 
 def used_enums(classes):
@@ -199,6 +255,7 @@ def used_enums(classes):
 
 
 # ---- rows for others ----
+
 
 def exported(groups):
     for classes in groups.values():

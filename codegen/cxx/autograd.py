@@ -1,16 +1,42 @@
 """Nodes, autograd wrappers and op objects: src/autograd/gen/<family>.cpp."""
 import re
 
-from codegen.cxx.ops import HEADER, ROOT, api_name, cpp_default, dst_names, families, impl_name, names, params, sig, variant_names, variant_params, variants_of
+from codegen.cxx.ops import (
+    HEADER,
+    ROOT,
+    api_name,
+    cpp_default,
+    dst_names,
+    families,
+    impl_name,
+    names,
+    params,
+    sig,
+    variant_names,
+    variant_params,
+    variants_of,
+)
 from codegen.model.expr import Emitter
 from codegen.model.schema import DeclError, formula_functions
 
-FACTS = {"shape": ("Shape", "Ints(s.{0}_shape)", "Shape({0}.sizes())"), "dtype": ("Dtype", "s.{0}_dtype", "{0}.dtype"),
-         "device": ("Device", "s.{0}_device", "{0}.device"), "ndim": ("int64_t", "s.{0}_ndim", "{0}.ndim"),
-         "strides": ("Shape", "Ints(s.{0}_strides)", "Shape({0}.strides())"), "offset": ("int64_t", "s.{0}_offset", "{0}.offset()"),
-         "shapes": ("ShapeList", "s.{0}_shapes", "shapes_of({0})")}
+FACTS = {
+    "shape": ("Shape", "Ints(s.{0}_shape)", "Shape({0}.sizes())"),
+    "dtype": ("Dtype", "s.{0}_dtype", "{0}.dtype"),
+    "device": ("Device", "s.{0}_device", "{0}.device"),
+    "ndim": ("int64_t", "s.{0}_ndim", "{0}.ndim"),
+    "strides": ("Shape", "Ints(s.{0}_strides)", "Shape({0}.strides())"),
+    "offset": ("int64_t", "s.{0}_offset", "{0}.offset()"),
+    "shapes": ("ShapeList", "s.{0}_shapes", "shapes_of({0})"),
+}
 # how a non-tensor argument is kept
-KEEP = {"const Scalar&": "Scalar", "const Scalar*": "SavedScalar", "Ints": "Shape", "Opt<Ints>": "SavedInts", "Indices": "SavedIndices", "const Rng&": "Rng"}
+KEEP = {
+    "const Scalar&": "Scalar",
+    "const Scalar*": "SavedScalar",
+    "Ints": "Shape",
+    "Opt<Ints>": "SavedInts",
+    "Indices": "SavedIndices",
+    "const Rng&": "Rng",
+}
 
 
 def diff_inputs(op):
@@ -37,7 +63,13 @@ class Formula:
             if joined in done:
                 continue
             done.add(joined)
-            e = Emitter(op, ops, functions, lambda n: "all_grads" if n == "grads" else n, lambda n, f: FACTS[f][1].format(n))
+            e = Emitter(
+                op,
+                ops,
+                functions,
+                lambda n: "all_grads" if n == "grads" else n,
+                lambda n, f: FACTS[f][1].format(n),
+            )
             code = e.emit(expr).replace("needs(", "n.needs(")
             members = [self.inputs.index(op.arg(n)) for n in joined.split(",")]
             self.blocks.append((members, code, e.uses))
@@ -59,21 +91,29 @@ class Formula:
 
     def apply(self):
         op = self.op
-        lines = [f"static void {op.name}_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {{", "  check_not_released(n);",
-                 f"  [[maybe_unused]] auto& s = n.saved_as<{op.name}_saved>();"]
+        lines = [
+            f"static void {op.name}_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {{",
+            "  check_not_released(n);",
+            f"  [[maybe_unused]] auto& s = n.saved_as<{op.name}_saved>();",
+        ]
         for members, code, uses in self.blocks:
             cond = "true" if self.list_input else " || ".join(f"n.needs({i})" for i in members)
             lines.append(f"  if ({cond}) {{")
             lines += self.locals(uses)
             if self.list_input:
                 lines.append(f"    TensorList r = {code};")
-                lines.append("    for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);")
+                lines.append(
+                    "    for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);"
+                )
             elif len(members) == 1:
                 shared = f"TensorRef::share(&{code})" if re.fullmatch(r"[gr]\d+", code) else code
                 lines.append(f"    out[{members[0]}] = {shared};")
             else:
                 lines.append(f"    auto r = {code};")
-                lines += [f"    out[{m}] = std::move(r.{p});" for m, p in zip(members, ("first", "second", "third"))]
+                lines += [
+                    f"    out[{m}] = std::move(r.{p});"
+                    for m, p in zip(members, ("first", "second", "third"))
+                ]
             lines.append("  }")
         return lines + ["}"]
 
@@ -83,22 +123,37 @@ class Formula:
             if a.name not in uses.args:
                 continue
             if a.type.endswith("[]") and a.is_tensorish:
-                lines += [f"    TensorList {a.name}_refs;", f"    s.{a.name}.get(n, {a.name}_refs);", f"    const Borrowed {a.name}({a.name}_refs);"]
+                lines += [
+                    f"    TensorList {a.name}_refs;",
+                    f"    s.{a.name}.get(n, {a.name}_refs);",
+                    f"    const Borrowed {a.name}({a.name}_refs);",
+                ]
             elif a.type == "Tensor?":
-                lines += [f"    const TensorRef {a.name}_ref = s.{a.name}.get_opt(n);", f"    const Tensor* {a.name} = {a.name}_ref.get();"]
+                lines += [
+                    f"    const TensorRef {a.name}_ref = s.{a.name}.get_opt(n);",
+                    f"    const Tensor* {a.name} = {a.name}_ref.get();",
+                ]
             elif a.is_tensor:
-                lines += [f"    const TensorRef {a.name}_ref = s.{a.name}.get(n);", f"    const Tensor& {a.name} = *{a.name}_ref;"]
+                lines += [
+                    f"    const TensorRef {a.name}_ref = s.{a.name}.get(n);",
+                    f"    const Tensor& {a.name} = *{a.name}_ref;",
+                ]
             else:
                 lines.append(f"    const auto& {a.name} = s.{a.name};")
-        lines += [f"    const TensorRef r{i}_ref = s.r{i}.get(n);\n    const Tensor& r{i} = *r{i}_ref;" for i in sorted(uses.results)]
+        lines += [
+            f"    const TensorRef r{i}_ref = s.r{i}.get(n);\n    const Tensor& r{i} = *r{i}_ref;"
+            for i in sorted(uses.results)
+        ]
         lines += [f"    const Tensor& g{i} = *grads[{i}];" for i in sorted(uses.grads)]
         if "grads" in uses.args:
             lines.append("    const GradList all_grads(grads, n.n_outs);")
         return lines
 
     def when(self, kind, what):
-        """"if (…) " in front of a statement that saves an argument or a result: some formula that reads it will run."""
-        readers = sorted({m for members, _, uses in self.blocks if what in getattr(uses, kind) for m in members})
+        """ "if (…) " in front of a statement that saves an argument or a result: some formula that reads it will run."""
+        readers = sorted(
+            {m for members, _, uses in self.blocks if what in getattr(uses, kind) for m in members}
+        )
         if self.list_input or len(readers) == len(self.inputs):
             return ""
         return f"if ({' | '.join(f'n{i}' for i in readers)}) "
@@ -110,7 +165,10 @@ class Formula:
             self_arg = self.op.args[0]
             value = f"*op::clone({a.name})" if variant == "_" and a is self_arg else a.name
             lines.append(f"  {self.when('args', a.name)}s.{a.name}.save({value});")
-        lines += [f"  s.{a.name} = {KEEP[a.cpp] + '(' + a.name + ')' if a.cpp in KEEP else a.name};" for a in self.value_args]
+        lines += [
+            f"  s.{a.name} = {KEEP[a.cpp] + '(' + a.name + ')' if a.cpp in KEEP else a.name};"
+            for a in self.value_args
+        ]
         lines += [f"  s.{n}_{f} = {FACTS[f][2].format(n)};" for n, f in sorted(self.facts)]
         return lines
 
@@ -118,33 +176,49 @@ class Formula:
 def wrapper(op, f, v):
     """The Autograd slot of a variant."""
     ps = ", ".join(["Call c"] + variant_params(op, v))
-    pass_on = f"redispatch(op_{op.name}{v}, c.keys & kBelowAutograd, {', '.join(variant_names(op, v))})"
+    pass_on = (
+        f"redispatch(op_{op.name}{v}, c.keys & kBelowAutograd, {', '.join(variant_names(op, v))})"
+    )
     ret, _ = sig(op, v)
     lines = [f"static {ret} {op.name}{v}_autograd({ps}) {{"]
     needs = [f"needs_grad({a.name})" for a in f.inputs]
-    others = [a for a in op.args if a.is_tensorish and a not in f.inputs and a.name not in op.get("nondiff", [])]
+    others = [
+        a
+        for a in op.args
+        if a.is_tensorish and a not in f.inputs and a.name not in op.get("nondiff", [])
+    ]
     if v == "_into":
-        checks = " || ".join(needs + [f"needs_grad({d})" for d in variant_names(op, v)[len(op.args):]])
+        checks = " || ".join(
+            needs + [f"needs_grad({d})" for d in variant_names(op, v)[len(op.args) :]]
+        )
         lines += [f"  if ({checks}) fail_into_grad();", f"  {pass_on};", "}"]
         return lines
     if f.list_input:
         lines.append(f"  if (!{needs[0]}) return {pass_on};")
     else:
         lines += [f"  const bool n{i} = {text};" for i, text in enumerate(needs)]
-        lines.append(f"  if (!({' | '.join(f'n{i}' for i in range(len(needs)))})) return {pass_on};")
+        lines.append(
+            f"  if (!({' | '.join(f'n{i}' for i in range(len(needs)))})) return {pass_on};"
+        )
     for a in others:
         lines.append(f'  if (needs_grad({a.name})) fail_no_formula("{a.name}");')
     if op.list_out and not v:
         return lines + list_tail(op, f, pass_on) + ["}"]
     n_edges = f"{f.inputs[0].name}.n" if f.list_input else str(len(f.inputs))
-    lines += [f"  NodeRef node = new_node(&{op.name}_type, {n_edges}, {max(1, len(op.outs))});", "  Node& n = as_node(node);",
-              f"  [[maybe_unused]] auto& s = *new (n.saved()) {op.name}_saved;", "  n.released = false;"]
+    lines += [
+        f"  NodeRef node = new_node(&{op.name}_type, {n_edges}, {max(1, len(op.outs))});",
+        "  Node& n = as_node(node);",
+        f"  [[maybe_unused]] auto& s = *new (n.saved()) {op.name}_saved;",
+        "  n.released = false;",
+    ]
     lines += edges(f)
     lines += f.save(v)
     if v == "_":
         self = op.args[0].name
         lines.append(f"  NodeRef prepared = prepare_inplace({self}, node);")
-        saved = [f"s.r{i}" for i in sorted(f.results)]  # from here on nothing may fail but the computation
+        saved = [
+            f"s.r{i}" for i in sorted(f.results)
+        ]  # from here on nothing may fail but the computation
         when = [f.when("results", i) for i in sorted(f.results)]
         lines += [f"  {w}{r}.save_output({self}, 0);" for w, r in zip(when, saved)]
         lines.append(f"  {pass_on};")
@@ -152,9 +226,15 @@ def wrapper(op, f, v):
         lines += [f"  commit_inplace({self}, std::move(prepared));", "}"]
         return lines
     lines.append(f"  auto out = {pass_on};")
-    parts = ["out"] if len(op.outs) == 1 else [f"out.{p}" for p in ("first", "second", "third")[:len(op.outs)]]
+    parts = (
+        ["out"]
+        if len(op.outs) == 1
+        else [f"out.{p}" for p in ("first", "second", "third")[: len(op.outs)]]
+    )
     for i in sorted(f.results):
-        how = f"save_output(*{parts[i]}, {i})" if op.outs[i].differentiable else f"save(*{parts[i]})"
+        how = (
+            f"save_output(*{parts[i]}, {i})" if op.outs[i].differentiable else f"save(*{parts[i]})"
+        )
         lines.append(f"  {f.when('results', i)}s.r{i}.{how};")
     for i, p in enumerate(parts):
         if op.outs[i].differentiable:  # an operator of several results may leave some undefined
@@ -165,30 +245,77 @@ def wrapper(op, f, v):
 def edges(f):
     if f.list_input:
         a = f.inputs[0].name
-        return [f"  for (int64_t i = 0; i < {a}.n; i++)", f"    if (needs_grad({a}[i])) n.set_edge(i, {a}[i]);"]
+        return [
+            f"  for (int64_t i = 0; i < {a}.n; i++)",
+            f"    if (needs_grad({a}[i])) n.set_edge(i, {a}[i]);",
+        ]
     return [f"  if (n{i}) n.set_edge({i}, {a.name});" for i, a in enumerate(f.inputs)]
 
 
 def list_tail(op, f, pass_on):
-    return [f"  TensorList out = {pass_on};", f"  NodeRef node = new_node(&{op.name}_type, {len(f.inputs)}, out.size());", "  Node& n = as_node(node);",
-            f"  [[maybe_unused]] auto& s = *new (n.saved()) {op.name}_saved;", "  n.released = false;", *edges(f), *f.save(""),
-            "  for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));", "  return out;"]
+    return [
+        f"  TensorList out = {pass_on};",
+        f"  NodeRef node = new_node(&{op.name}_type, {len(f.inputs)}, out.size());",
+        "  Node& n = as_node(node);",
+        f"  [[maybe_unused]] auto& s = *new (n.saved()) {op.name}_saved;",
+        "  n.released = false;",
+        *edges(f),
+        *f.save(""),
+        "  for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));",
+        "  return out;",
+    ]
 
 
 def into_only(op, v):
     """The check of an _into variant of an operator without formulas of its own."""
     ps = ", ".join(["Call c"] + variant_params(op, v))
-    tensors = [a.name for a in op.args if a.is_tensorish] + variant_names(op, v)[len(op.args):]
+    tensors = [a.name for a in op.args if a.is_tensorish] + variant_names(op, v)[len(op.args) :]
     checks = " || ".join(f"needs_grad({t})" for t in tensors)
-    pass_on = f"redispatch(op_{op.name}{v}, c.keys & kBelowAutograd, {', '.join(variant_names(op, v))})"
-    return [f"static void {op.name}{v}_autograd({ps}) {{", f"  if ({checks}) fail_into_grad();", f"  {pass_on};", "}"]
+    pass_on = (
+        f"redispatch(op_{op.name}{v}, c.keys & kBelowAutograd, {', '.join(variant_names(op, v))})"
+    )
+    return [
+        f"static void {op.name}{v}_autograd({ps}) {{",
+        f"  if ({checks}) fail_into_grad();",
+        f"  {pass_on};",
+        "}",
+    ]
 
 
-ARG_TYPES = {"Tensor": "kTensor", "Tensor!": "kTensor", "Tensor?": "kOptTensor", "Tensor!?": "kOptTensor", "Tensor[]": "kTensorList", "Tensor?[]": "kOptTensorList",
-             "Scalar": "kScalar", "Scalar?": "kOptScalar", "Float": "kFloat", "Float?": "kOptFloat", "Int": "kInt", "Int?": "kOptInt", "Bool": "kBool",
-             "Bool?": "kOptBool", "Dim": "kDim", "Dim?": "kOptDim", "Dims": "kDims", "Dims?": "kOptDims", "Index": "kIndex", "Index?": "kOptInt",
-             "Size": "kSize", "Shape": "kShape", "Int[]": "kSize", "Index[]": "kIndices", "DType": "kDtype", "DType?": "kDtype", "Device": "kDevice",
-             "Device?": "kDevice", "MemoryFormat": "kMemoryFormat", "Generator": "kGenerator", "Str": "kStr", "Rng": "kRng"}
+ARG_TYPES = {
+    "Tensor": "kTensor",
+    "Tensor!": "kTensor",
+    "Tensor?": "kOptTensor",
+    "Tensor!?": "kOptTensor",
+    "Tensor[]": "kTensorList",
+    "Tensor?[]": "kOptTensorList",
+    "Scalar": "kScalar",
+    "Scalar?": "kOptScalar",
+    "Float": "kFloat",
+    "Float?": "kOptFloat",
+    "Int": "kInt",
+    "Int?": "kOptInt",
+    "Bool": "kBool",
+    "Bool?": "kOptBool",
+    "Dim": "kDim",
+    "Dim?": "kOptDim",
+    "Dims": "kDims",
+    "Dims?": "kOptDims",
+    "Index": "kIndex",
+    "Index?": "kOptInt",
+    "Size": "kSize",
+    "Shape": "kShape",
+    "Int[]": "kSize",
+    "Index[]": "kIndices",
+    "DType": "kDtype",
+    "DType?": "kDtype",
+    "Device": "kDevice",
+    "Device?": "kDevice",
+    "MemoryFormat": "kMemoryFormat",
+    "Generator": "kGenerator",
+    "Str": "kStr",
+    "Rng": "kRng",
+}
 
 
 def default_info(a):
@@ -212,10 +339,14 @@ def arg_table(op, v):
     for i, a in enumerate(op.args):
         kind = "kEnum" if a.enum else ARG_TYPES[a.type]
         mutates = a.type in ("Tensor!", "Tensor!?") or (v == "_" and i == 0)
-        args.append(f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}{default_info(a)}}}')
+        args.append(
+            f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}{default_info(a)}}}'
+        )
     if not v and "_into" in variants_of(op):
         args += [f'{{"{d}", ArgType::kTensor, true, false}}' for d in dst_names(op)]
-    return [f"static constexpr ArgInfo {op.name}{v}_args[] = {{{', '.join(args)}}};"] if args else []
+    return (
+        [f"static constexpr ArgInfo {op.name}{v}_args[] = {{{', '.join(args)}}};"] if args else []
+    )
 
 
 def objects(op, v, wrapped):
@@ -229,8 +360,12 @@ def objects(op, v, wrapped):
     table = f"{op.name}{'_' if v == '_' else ''}_args" if n_args else "nullptr"
     lines = [] if v == "_into" else arg_table(op, v)
     schema = op.schema.replace('"', '\\"')
-    lines.append(f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}}};')
-    lines.append(f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});")
+    lines.append(
+        f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}}};'
+    )
+    lines.append(
+        f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});"
+    )
     return lines
 
 
@@ -239,7 +374,9 @@ def generate_op(op, ops):
     f = Formula(op, ops) if op.has_grad else None
     if f:
         lines += f.struct() + f.apply()
-        lines.append(f'static constinit const NodeType {op.name}_type = {{"{op.host}", {op.name}_apply, destroy_saved<{op.name}_saved>, sizeof({op.name}_saved), false}};')
+        lines.append(
+            f'static constinit const NodeType {op.name}_type = {{"{op.host}", {op.name}_apply, destroy_saved<{op.name}_saved>, sizeof({op.name}_saved), false}};'
+        )
     for v in variants_of(op):
         wrapped = bool(f) or v == "_into"
         if f and not (v == "" and op.void):
@@ -255,13 +392,21 @@ def generate_op(op, ops):
 def void_wrapper(op, f):
     """An operator that only exists in place (its first argument is Tensor!)."""
     lines = wrapper(op, f, "_")
-    return [line.replace(f"{op.name}__autograd(", f"{op.name}_autograd(").replace(f"op_{op.name}_,", f"op_{op.name},") for line in lines]
+    return [
+        line.replace(f"{op.name}__autograd(", f"{op.name}_autograd(").replace(
+            f"op_{op.name}_,", f"op_{op.name},"
+        )
+        for line in lines
+    ]
 
 
 def generate(ops):
     files = {}
     for family, members in families(ops).items():
-        out = [HEADER + '#include "autograd/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n']
+        out = [
+            HEADER
+            + '#include "autograd/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+        ]
         for op in members:
             out += generate_op(op, ops)
         out.append("}  // namespace TT_NS\n")

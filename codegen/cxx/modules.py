@@ -18,7 +18,9 @@ class Layer:
         declared = [s.lstrip("@") for s in cls.get("slots", [])]
         self.tensor_args = [a.name for a in cls.args if a.type == "Tensor?"]
         self.slots = declared + [n + "?" for n in self.tensor_args]
-        self.buffers = [s.startswith("@") for s in cls.get("slots", [])] + [True] * len(self.tensor_args)
+        self.buffers = [s.startswith("@") for s in cls.get("slots", [])] + [True] * len(
+            self.tensor_args
+        )
         ways = [k for k in ("forward", "sequential", "container") if cls.get(k)]
         if len(ways) != 1:
             raise DeclError(f"{cls.name}: needs exactly one of forward, sequential, container")
@@ -45,8 +47,10 @@ class Layer:
     def forward(self, ops):
         if self.cls.get("sequential") or self.cls.get("container"):
             return []
-        lines = [f"static TensorList {self.name}_forward(Module& m, [[maybe_unused]] TensorSpan in) {{",
-                 f"  [[maybe_unused]] const auto& a = args_of<{self.args_struct}>(m);"]
+        lines = [
+            f"static TensorList {self.name}_forward(Module& m, [[maybe_unused]] TensorSpan in) {{",
+            f"  [[maybe_unused]] const auto& a = args_of<{self.args_struct}>(m);",
+        ]
         if self.cpp:
             return lines + ["  return forward_of(m, a, in);", "}"]
         text = self.cls.get("forward")
@@ -56,7 +60,13 @@ class Layer:
             if "inplace" not in ops[name].variants:
                 raise DeclError(f"{self.cls.name}: {name} has no in-place form")
             other = call.replace(f"op::{name}(", f"op::{name}_(", 1).replace("*in[0]", "x", 1)
-            lines += ["  if (a.inplace) {", "    Tensor& x = const_cast<Tensor&>(*in[0]);", f"    {other};", "    return one(TensorRef::share(&x));", "  }"]
+            lines += [
+                "  if (a.inplace) {",
+                "    Tensor& x = const_cast<Tensor&>(*in[0]);",
+                f"    {other};",
+                "    return one(TensorRef::share(&x));",
+                "  }",
+            ]
         return lines + [f"  return one({call});", "}"]
 
     def default_of(self, a):
@@ -67,10 +77,15 @@ class Layer:
     def describe(self):
         items = self.cls.get("describe")
         if items == "cpp":
-            return [f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{ describe_of(m, args_of<{self.args_struct}>(m), t); }}"]
+            return [
+                f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{ describe_of(m, args_of<{self.args_struct}>(m), t); }}"
+            ]
         if not items:
             return []
-        lines = [f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{", f"  const auto& a = args_of<{self.args_struct}>(m);"]
+        lines = [
+            f"TT_COLD static void {self.name}_describe(const Module& m, Text& t) {{",
+            f"  const auto& a = args_of<{self.args_struct}>(m);",
+        ]
         for item in items:
             n = item.rstrip("=?")
             a = self.cls.arg(n)
@@ -84,7 +99,11 @@ class Layer:
             else:
                 put = f"put(t, {label}, {value}{', true' if a.type == 'Shape' or a.type == 'Int[]' and self.cls.get('expand') else ''});"
             if item.endswith("?"):
-                put = f"if (differs({value}, {self.default_of(a)})) {{ {put} }}" if self.default_of(a) not in (None, "{}") else f"if ({value}) {put}"
+                put = (
+                    f"if (differs({value}, {self.default_of(a)})) {{ {put} }}"
+                    if self.default_of(a) not in (None, "{}")
+                    else f"if ({value}) {put}"
+                )
             lines.append("  " + put)
         return lines + ["}"]
 
@@ -93,12 +112,16 @@ class Layer:
         fn = f"{self.name}_forward" if self.cls.get("forward") else "nullptr"
         describe = f"{self.name}_describe" if self.cls.get("describe") else "nullptr"
         a = self.args_struct
-        return (f'static constinit const ModuleType {self.name}_type = {{"{self.name}", {1 if self.cls.get("sequential") else needed}, '
-                f'{len(self.inputs)}, {fn}, {describe}, copy_module<{a}>, destroy_module<{a}>, {str(bool(self.cls.get("sequential"))).lower()}}};')
+        return (
+            f'static constinit const ModuleType {self.name}_type = {{"{self.name}", {1 if self.cls.get("sequential") else needed}, '
+            f'{len(self.inputs)}, {fn}, {describe}, copy_module<{a}>, destroy_module<{a}>, {str(bool(self.cls.get("sequential"))).lower()}}};'
+        )
 
     def construct(self):
         lines = [f"TT_COLD Ref<{what(self.cls)}> construct(const {self.args_struct}& a) {{"]
-        followers = [a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"]  # not given: as kernel_size
+        followers = [
+            a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"
+        ]  # not given: as kernel_size
         fixed = self.cls.get("expand")
         lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
         changed = bool(self.tensor_args or fixed or followers or lists)
@@ -106,29 +129,43 @@ class Layer:
             lines.append(f"  {self.args_struct} own = a;")
             lines += [f"  own.{n} = nullptr;" for n in self.tensor_args]
             if fixed:
-                lines += [f'  expand(own.{x.name}, {fixed}, "{x.name}", {self.default_of(x) or 0});' for x in self.cls.args if x.type == "Int[]"]
+                lines += [
+                    f'  expand(own.{x.name}, {fixed}, "{x.name}", {self.default_of(x) or 0});'
+                    for x in self.cls.args
+                    if x.type == "Int[]"
+                ]
             else:
-                lines += [f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});" for x in lists]
+                lines += [
+                    f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});"
+                    for x in lists
+                ]
             lines += [f"  if (own.{n}.empty()) own.{n} = own.kernel_size;" for n in followers]
         source = "own" if changed else "a"
         lines.append(f"  ModuleRef m = new_module(&{self.name}_type, {source});")
         for s, buffer in zip(self.slots, self.buffers):
             n = s.rstrip("?")
             tensor = f"TensorRef::share(a.{n})" if n in self.tensor_args else "TensorRef()"
-            lines.append(f'  m->slots.push_back({{Text("{n}"), {tensor}, {str(buffer).lower()}, true}});')
+            lines.append(
+                f'  m->slots.push_back({{Text("{n}"), {tensor}, {str(buffer).lower()}, true}});'
+            )
         if self.cls.get("build"):
             lines.append(f"  build(*m, args_of<{self.args_struct}>(*m));")
         return lines + ["  return m;", "}"]
 
 
 def layers_h(layers):
-    out = [HEAD + "// What is written by hand for some classes: build fills the slots of a new module, forward_of computes, describe_of prints.\n"
-           '#pragma once\n\n#include "nn/gen/classes.h"\n#include "nn/layer.h"\n\nnamespace TT_NS {\n']
+    out = [
+        HEAD
+        + "// What is written by hand for some classes: build fills the slots of a new module, forward_of computes, describe_of prints.\n"
+        '#pragma once\n\n#include "nn/gen/classes.h"\n#include "nn/layer.h"\n\nnamespace TT_NS {\n'
+    ]
     for x in layers:
         if x.cls.get("build"):
             out.append(f"void build(Module& m, const {x.args_struct}& a);")
         if x.cpp:
-            out.append(f"TensorList forward_of(Module& m, const {x.args_struct}& a, TensorSpan in);")
+            out.append(
+                f"TensorList forward_of(Module& m, const {x.args_struct}& a, TensorSpan in);"
+            )
         if x.cls.get("describe") == "cpp":
             out.append(f"void describe_of(const Module& m, const {x.args_struct}& a, Text& t);")
     return "\n".join(out) + "\n\n}  // namespace TT_NS\n"
@@ -142,12 +179,21 @@ def modules_cpp(layers, ops):
 
 
 def python_table(layers):
-    rows = "".join(f'    "{x.name}": ({tuple(s.rstrip("?") for s in x.slots)!r}, {tuple(x.buffers)!r}, {tuple(i.rstrip("?") for i in x.inputs)!r}),\n' for x in layers)
-    return ('"""Layers of libtt. Generated by codegen/gen.py from src/nn/decl. Do not edit."""\n\n'
-            "# name: (parameters and buffers in order, which of them are buffers, what forward takes)\n"
-            f"LAYERS = {{\n{rows}}}\n")
+    rows = "".join(
+        f'    "{x.name}": ({tuple(s.rstrip("?") for s in x.slots)!r}, {tuple(x.buffers)!r}, {tuple(i.rstrip("?") for i in x.inputs)!r}),\n'
+        for x in layers
+    )
+    return (
+        '"""Layers of libtt. Generated by codegen/gen.py from src/nn/decl. Do not edit."""\n\n'
+        "# name: (parameters and buffers in order, which of them are buffers, what forward takes)\n"
+        f"LAYERS = {{\n{rows}}}\n"
+    )
 
 
 def generate(ops, groups):
     layers = [Layer(c) for c in groups.get("nn", [])]
-    return {"bindings/python/tt/_nn_layers.py": python_table(layers), "src/nn/gen/layers.h": layers_h(layers), "src/nn/gen/modules.cpp": modules_cpp(layers, ops)}
+    return {
+        "bindings/python/tt/_nn_layers.py": python_table(layers),
+        "src/nn/gen/layers.h": layers_h(layers),
+        "src/nn/gen/modules.cpp": modules_cpp(layers, ops),
+    }

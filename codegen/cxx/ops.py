@@ -31,7 +31,14 @@ def params(op, defaults=False, skip=()):
 def cpp_default(a):
     d = a.default.strip()
     if d in ("None", "[]"):
-        return {"Tensor?": "nullptr", "Tensor!?": "nullptr", "Generator": "nullptr", "Scalar?": "nullptr", "DType?": "Dtype::kNone", "DType": "Dtype::kNone"}.get(a.type, "{}")
+        return {
+            "Tensor?": "nullptr",
+            "Tensor!?": "nullptr",
+            "Generator": "nullptr",
+            "Scalar?": "nullptr",
+            "DType?": "Dtype::kNone",
+            "DType": "Dtype::kNone",
+        }.get(a.type, "{}")
     if a.type == "Int[]":  # the implementation reads an empty list as this default
         return "{}"
     if a.enum:
@@ -97,23 +104,32 @@ def ops_h(ops):
     for name, values in ENUMS.items():
         rows = ", ".join(f"k{name}{v.title().replace('-', '')} = {n}" for v, n in values.items())
         out.append(f"enum : int64_t {{ {rows} }};")
-    out.append("\n// Typed calls: what tt itself uses. Inputs are borrowed, results owned.\nnamespace op {\n")
+    out.append(
+        "\n// Typed calls: what tt itself uses. Inputs are borrowed, results owned.\nnamespace op {\n"
+    )
     for op in ops.values():
         for v in variants_of(op):
             ret, _ = sig(op, v)
-            out.append(f"inline {ret} {api_name(op)}{v}({', '.join(variant_params(op, v, True))}) {{\n"
-                       f"  return dispatch(op_{op.name}{v}, {', '.join(variant_names(op, v))});\n}}")
+            out.append(
+                f"inline {ret} {api_name(op)}{v}({', '.join(variant_params(op, v, True))}) {{\n"
+                f"  return dispatch(op_{op.name}{v}, {', '.join(variant_names(op, v))});\n}}"
+            )
     out.append("inline Scalar conj(const Scalar& s) { return TT_NS::conj(s); }")
     out.append("inline Scalar neg(const Scalar& s) { return -s; }")
     for name, sym in (("add", "+"), ("sub", "-"), ("mul", "*")):
-        out.append(f"inline Scalar {name}(const Scalar& a, const Scalar& b) {{ return a {sym} b; }}")
+        out.append(
+            f"inline Scalar {name}(const Scalar& a, const Scalar& b) {{ return a {sym} b; }}"
+        )
     out.append("\n}  // namespace op\n}  // namespace TT_NS\n")
     return "\n".join(out)
 
 
 def impls_h(ops):
-    out = [HEADER + "// Hand-written implementations: check, infer the shape, allocate, launch a kernel; and composites in C++.\n#pragma once\n\n"
-           '#include "dispatch/call.h"\n\nnamespace TT_NS::impl {\n']
+    out = [
+        HEADER
+        + "// Hand-written implementations: check, infer the shape, allocate, launch a kernel; and composites in C++.\n#pragma once\n\n"
+        '#include "dispatch/call.h"\n\nnamespace TT_NS::impl {\n'
+    ]
     for op in ops.values():
         if op.get("impl"):
             ret, types = sig(op)
@@ -147,23 +163,45 @@ def kernels(ops):
     c = [HEADER + '#include "ops/gen/kernels.h"\n\nnamespace TT_NS {\n']
     for isa in isas:
         c.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
-        c += [f"int32_t {k}(const void* plan, int64_t begin, int64_t end) noexcept;" for k in found if kinds.get(k) != "driver"]
+        c += [
+            f"int32_t {k}(const void* plan, int64_t begin, int64_t end) noexcept;"
+            for k in found
+            if kinds.get(k) != "driver"
+        ]
         c.append("}\n#endif")
-    c.append("#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n#else\n#define TT_AVX2(name) baseline::name\n#endif")
-    c.append("#if TT_HAVE_AVX512\n#define TT_AVX512(name) avx512::name\n#else\n#define TT_AVX512(name) TT_AVX2(name)\n#endif\n")
+    c.append(
+        "#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n#else\n#define TT_AVX2(name) baseline::name\n#endif"
+    )
+    c.append(
+        "#if TT_HAVE_AVX512\n#define TT_AVX512(name) avx512::name\n#else\n#define TT_AVX512(name) TT_AVX2(name)\n#endif\n"
+    )
     for i, k in enumerate(found):
         if kinds.get(k) == "driver":
-            c.append(f'constinit const Kernel kernel_{k} = {{{{nullptr, nullptr, nullptr}}, {i}, "{k}"}};')
+            c.append(
+                f'constinit const Kernel kernel_{k} = {{{{nullptr, nullptr, nullptr}}, {i}, "{k}"}};'
+            )
             continue
-        c.append(f'constinit const Kernel kernel_{k} = {{{{baseline::{k}, TT_AVX2({k}), TT_AVX512({k})}}, {i}, "{k}"}};')
+        c.append(
+            f'constinit const Kernel kernel_{k} = {{{{baseline::{k}, TT_AVX2({k}), TT_AVX512({k})}}, {i}, "{k}"}};'
+        )
     c.append("\n}  // namespace TT_NS\n")
-    x = [HEADER + "// TT_KERNEL_ROW(name, kind): every kernel in the order of its id; kind = type of its plan."]
+    x = [
+        HEADER
+        + "// TT_KERNEL_ROW(name, kind): every kernel in the order of its id; kind = type of its plan."
+    ]
     x += [f"TT_KERNEL_ROW({k}, {kinds.get(k, 'element')})" for k in found]
     return "\n".join(h), "\n".join(c), "\n".join(x) + "\n"
 
 
-RULES = {"promote": "kPromote", "float": "kFloat", "bool": "kBool", "same": "kSame", "logical": "kLogical", "first": "kFirst",
-         "modulus": "kModulus"}
+RULES = {
+    "promote": "kPromote",
+    "float": "kFloat",
+    "bool": "kBool",
+    "same": "kSame",
+    "logical": "kLogical",
+    "first": "kFirst",
+    "modulus": "kModulus",
+}
 
 
 def operands(op):
@@ -191,21 +229,40 @@ def arg_names(names):
 def element_impl(op):
     ins, pars = operands(op)
     rule = RULES[op.get("dtype")]
-    compute = {"all": "kStored", "logical": "kLogical", "bitwise": "kBitwise"}.get(op.kernel["set"], "kWiden")
+    compute = {"all": "kStored", "logical": "kLogical", "bitwise": "kBitwise"}.get(
+        op.kernel["set"], "kWiden"
+    )
     no_complex = str(op.kernel["set"] in ("real", "real_float", "bitwise")).lower()
-    lines = [f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {arg_names(ins + pars)}}};"]
+    lines = [
+        f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {arg_names(ins + pars)}}};"
+    ]
     pass_params = "".join(f", {param_expr(op, p)}" for p in pars)
-    decl = {v: ", ".join(["[[maybe_unused]] Call c"] + variant_params(op, v)) for v in variants_of(op)}
+    decl = {
+        v: ", ".join(["[[maybe_unused]] Call c"] + variant_params(op, v)) for v in variants_of(op)
+    }
     ops_list = ", ".join(ins)
-    short = len(ins) == 2 and len(pars) < 2 and all(op.arg(i).type == "Tensor" for i in ins) and not op.kernel.get("masks")
-    run = f"element_binary(spec_{op.name}, {ops_list}{pass_params})" if short else f"element_op(spec_{op.name}, {{{ops_list}}}{pass_params})"
+    short = (
+        len(ins) == 2
+        and len(pars) < 2
+        and all(op.arg(i).type == "Tensor" for i in ins)
+        and not op.kernel.get("masks")
+    )
+    run = (
+        f"element_binary(spec_{op.name}, {ops_list}{pass_params})"
+        if short
+        else f"element_op(spec_{op.name}, {{{ops_list}}}{pass_params})"
+    )
     want = f"want_vectors({ins[0]}); " if op.kernel.get("vectors") else ""
     want += f"{op.kernel['check']}; " if "check" in op.kernel else ""
     lines.append(f"static TensorRef {op.name}_impl({decl['']}) {{ {want}return {run}; }}")
     if "_" in decl:
-        lines.append(f"static void {op.name}__impl({decl['_']}) {{ {want}element_inplace(spec_{op.name}, {op.args[0].name}, {{{ops_list}}}{pass_params}); }}")
+        lines.append(
+            f"static void {op.name}__impl({decl['_']}) {{ {want}element_inplace(spec_{op.name}, {op.args[0].name}, {{{ops_list}}}{pass_params}); }}"
+        )
     if "_into" in decl:
-        lines.append(f"static void {op.name}_into_impl({decl['_into']}) {{ {want}element_into(spec_{op.name}, dst, {{{ops_list}}}{pass_params}); }}")
+        lines.append(
+            f"static void {op.name}_into_impl({decl['_into']}) {{ {want}element_into(spec_{op.name}, dst, {{{ops_list}}}{pass_params}); }}"
+        )
     return lines
 
 
@@ -218,9 +275,22 @@ def param_expr(op, name):
 
 def composite_impl(op, ops):
     functions = formula_functions(ROOT)
-    e = Emitter(op, ops, functions, lambda n: n, lambda n, f: {"shape": f"{n}.sizes()", "dtype": f"{n}.dtype", "ndim": f"int64_t({n}.ndim)", "device": f"{n}.device"}[f])
+    e = Emitter(
+        op,
+        ops,
+        functions,
+        lambda n: n,
+        lambda n, f: {
+            "shape": f"{n}.sizes()",
+            "dtype": f"{n}.dtype",
+            "ndim": f"int64_t({n}.ndim)",
+            "device": f"{n}.device",
+        }[f],
+    )
     body = e.emit(op.composite)
-    return [f"static {op.returns} {op.name}_impl([[maybe_unused]] Call c, {', '.join(params(op))}) {{ return {body}; }}"]
+    return [
+        f"static {op.returns} {op.name}_impl([[maybe_unused]] Call c, {', '.join(params(op))}) {{ return {body}; }}"
+    ]
 
 
 def other_variants(op):
@@ -234,11 +304,17 @@ def other_variants(op):
             continue
         if v == "_":
             how = "replace_values" if composite else "copy_result"
-            lines.append(f"static void {op.name}__impl({ps}) {{ {how}({op.args[0].name}, *{call}{'' if composite else ', true'}); }}")
+            lines.append(
+                f"static void {op.name}__impl({ps}) {{ {how}({op.args[0].name}, *{call}{'' if composite else ', true'}); }}"
+            )
             continue
         dsts = dst_names(op)
         body = [f"  const auto r = {call};"]
-        parts = ["r"] if len(dsts) == 1 else [f"r.{p}" for p in ("first", "second", "third")[:len(dsts)]]
+        parts = (
+            ["r"]
+            if len(dsts) == 1
+            else [f"r.{p}" for p in ("first", "second", "third")[: len(dsts)]]
+        )
         lists = [a.name for a in op.args if a.is_tensorish and a.type.endswith("[]")]
         for d, p in zip(dsts, parts):
             body.append(f"  check_into({d}, *{p}, {input_list(op)});")
@@ -260,7 +336,10 @@ def impl_name(op):
 
 
 def impl_cpp(family, members, ops):
-    out = [HEADER + '#include "ops/gen/impl_decl.h"\n\n#include "ops/elementwise.h"\n#include "ops/impl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/kernels.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n']
+    out = [
+        HEADER
+        + '#include "ops/gen/impl_decl.h"\n\n#include "ops/elementwise.h"\n#include "ops/impl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/kernels.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+    ]
     exported = []
     for op in members:
         if op.elementwise:
@@ -276,7 +355,10 @@ def impl_cpp(family, members, ops):
 
 
 def impl_decl_h(ops):
-    out = [HEADER + '// Fronts as the op objects name them.\n#pragma once\n\n#include "dispatch/call.h"\n\nnamespace TT_NS {\n']
+    out = [
+        HEADER
+        + '// Fronts as the op objects name them.\n#pragma once\n\n#include "dispatch/call.h"\n\nnamespace TT_NS {\n'
+    ]
     for op in ops.values():
         for v in variants_of(op):
             if v == "" and op.get("impl"):
@@ -295,19 +377,33 @@ def functor_rows(ops):
         if not op.elementwise or op.elementwise in seen:
             continue
         seen.add(op.elementwise)
-        functor = k.get("functor") or "".join(part.capitalize() for part in op.elementwise.split("_"))
+        functor = k.get("functor") or "".join(
+            part.capitalize() for part in op.elementwise.split("_")
+        )
         kind = "bool" if op.get("dtype") in ("bool", "logical") else "same"
         row = f"TT_ELEMENTWISE({op.elementwise}, {functor}, {len(operands(op)[0])}, {k['set']}, {kind})"
         owner = ops.get(op.elementwise, op)
         rows.setdefault(owner.family, []).append(row)
-    rows["copy"] = ["TT_ELEMENTWISE(copy, Copy, 1, all, same)", "TT_ELEMENTWISE(fill, Fill, 0, all, same)"]
-    return {f"kernels/functors/gen/{name}.inc": HEADER + "\n".join(lines) + "\n" for name, lines in rows.items()}
+    rows["copy"] = [
+        "TT_ELEMENTWISE(copy, Copy, 1, all, same)",
+        "TT_ELEMENTWISE(fill, Fill, 0, all, same)",
+    ]
+    return {
+        f"kernels/functors/gen/{name}.inc": HEADER + "\n".join(lines) + "\n"
+        for name, lines in rows.items()
+    }
 
 
 def generate(ops):
     h, c, rows = kernels(ops)
-    files = {"src/ops/gen/ops.h": ops_h(ops), "src/ops/gen/impls.h": impls_h(ops), "src/ops/gen/kernels.h": h, "src/ops/gen/kernels.cpp": c,
-             "src/plan/gen/kernel_rows.inc": rows, "src/ops/gen/impl_decl.h": impl_decl_h(ops)}
+    files = {
+        "src/ops/gen/ops.h": ops_h(ops),
+        "src/ops/gen/impls.h": impls_h(ops),
+        "src/ops/gen/kernels.h": h,
+        "src/ops/gen/kernels.cpp": c,
+        "src/plan/gen/kernel_rows.inc": rows,
+        "src/ops/gen/impl_decl.h": impl_decl_h(ops),
+    }
     files |= functor_rows(ops)
     for family, members in families(ops).items():
         files[f"src/ops/gen/{family}.cpp"] = impl_cpp(family, members, ops)

@@ -17,7 +17,9 @@ ROWS = """// TT_PLAN(type): each plan struct and each struct in one, in the orde
 STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.M | re.S)
 METHOD = re.compile(r"[\w&*<> ]+\([^()]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{[^{}]*\}")
 DECLARATOR = re.compile(r"[*&\s]*(\w+)\s*((?:\[\w+\])*)\s*(?:\{[^{}]*\}|=.*)?$", re.S)
-TYPE = re.compile(r"(?:alignas\(\w+\)\s+)?(?:const\s+)?[\w:]+(?:<[^<>]*>)?\s*(?:const\s*)?(.*)$", re.S)
+TYPE = re.compile(
+    r"(?:alignas\(\w+\)\s+)?(?:const\s+)?[\w:]+(?:<[^<>]*>)?\s*(?:const\s*)?(.*)$", re.S
+)
 
 
 def without_comments(text):

@@ -2,9 +2,23 @@
 that exports them. Arguments as those of operators (julia.py).
 """
 from codegen.c.ops import LISTS
-from codegen.julia.ops import KEYWORD_ONLY, Options, docstring, julia_default, kind, list_of, local, preserved, union
+from codegen.julia.ops import (
+    KEYWORD_ONLY,
+    Options,
+    docstring,
+    julia_default,
+    kind,
+    list_of,
+    local,
+    preserved,
+    union,
+)
 
-MAKERS = {"tt_module": "own(Module, ", "tt_optimizer": "made_optimizer(", "tt_scheduler": "own(Scheduler, "}
+MAKERS = {
+    "tt_module": "own(Module, ",
+    "tt_optimizer": "made_optimizer(",
+    "tt_scheduler": "own(Scheduler, ",
+}
 
 
 class Constructor:
@@ -13,19 +27,29 @@ class Constructor:
         keyword = set(cls.get("keyword", []))
         self.required = [a for a in cls.args if a.default is None]
         self.dual, self.named = [], []
-        for a in cls.args[len(self.required):]:
+        for a in cls.args[len(self.required) :]:
             flagged = self.named or a.type in KEYWORD_ONLY or a.enum or a.name in keyword
             (self.named if flagged else self.dual).append(a)
 
     def type_of(self, a):
-        return union([kind(a)] + ["Nothing"] * (a.default is not None and julia_default(a) == "nothing"))
+        return union(
+            [kind(a)] + ["Nothing"] * (a.default is not None and julia_default(a) == "nothing")
+        )
 
     def signature(self, shown=False):
         n = self.names
         parts = [n[a.name] if shown else f"{n[a.name]}::{self.type_of(a)}" for a in self.required]
-        parts += [f"{n[a.name]}={julia_default(a)}" if shown else f"{n[a.name]}_={julia_default(a)}" for a in self.dual]
+        parts += [
+            f"{n[a.name]}={julia_default(a)}" if shown else f"{n[a.name]}_={julia_default(a)}"
+            for a in self.dual
+        ]
         keys = [] if shown else [f"{n[a.name]}::{self.type_of(a)}={n[a.name]}_" for a in self.dual]
-        keys += [f"{n[a.name]}={julia_default(a)}" if shown else f"{n[a.name]}::{self.type_of(a)}={julia_default(a)}" for a in self.named]
+        keys += [
+            f"{n[a.name]}={julia_default(a)}"
+            if shown
+            else f"{n[a.name]}::{self.type_of(a)}={julia_default(a)}"
+            for a in self.named
+        ]
         return ", ".join(parts) + ("; " + ", ".join(keys) if keys else "")
 
     def emit(self):
@@ -44,32 +68,67 @@ class Constructor:
             lines += options.prepare() + [f"opts = Ref({options.build()})"]
             kept += options.kept()
             args.append("opts")
-        call = preserved(kept, f"handle_out(o -> C.tt_{cls.name}({', '.join(['ctx()'] + args + ['o'])}))")
-        first = self.names[cls.args[0].name] if cls.args and cls.args[0].type == "Tensor![]" else None
+        call = preserved(
+            kept, f"handle_out(o -> C.tt_{cls.name}({', '.join(['ctx()'] + args + ['o'])}))"
+        )
+        first = (
+            self.names[cls.args[0].name] if cls.args and cls.args[0].type == "Tensor![]" else None
+        )
         make = MAKERS[cls.handle]
         if first:  # groups of parameters
-            keys = ", ".join(f"{self.names[a.name]}::{self.type_of(a)}={julia_default(a)}" for a in cls.args[1:])
+            keys = ", ".join(
+                f"{self.names[a.name]}::{self.type_of(a)}={julia_default(a)}" for a in cls.args[1:]
+            )
             head = f"function {cls.host}({first}; {keys})"
             shown = f"{cls.host}({first}; {', '.join(f'{self.names[a.name]}={julia_default(a)}' for a in cls.args[1:])})"
             lines = [f"{first}, groups = grouped({first})"] + lines
-            return docstring(shown, [cls]) + [head] + ["    " + x for x in lines] + [f"    h = {call}", f"    return {make}h, groups)", "end", ""]
-        return docstring(f"{cls.host}({self.signature(True)})", [cls]) + [f"function {cls.host}({self.signature()})"] + ["    " + x for x in lines] + [
-            f"    return {make}{call})", "end", ""]
+            return (
+                docstring(shown, [cls])
+                + [head]
+                + ["    " + x for x in lines]
+                + [f"    h = {call}", f"    return {make}h, groups)", "end", ""]
+            )
+        return (
+            docstring(f"{cls.host}({self.signature(True)})", [cls])
+            + [f"function {cls.host}({self.signature()})"]
+            + ["    " + x for x in lines]
+            + [f"    return {make}{call})", "end", ""]
+        )
 
 
 def names_of_parts(classes):
-    rows = {a.name: tuple(cls.get("names", {})[a.name]) for cls in classes for a in cls.args if a.name in cls.get("names", {})}
-    return "".join(f"    {k} = ({', '.join(f'{chr(34)}{v}{chr(34)}' for v in parts)}),\n" for k, parts in rows.items())
+    rows = {
+        a.name: tuple(cls.get("names", {})[a.name])
+        for cls in classes
+        for a in cls.args
+        if a.name in cls.get("names", {})
+    }
+    return "".join(
+        f"    {k} = ({', '.join(f'{chr(34)}{v}{chr(34)}' for v in parts)}),\n"
+        for k, parts in rows.items()
+    )
 
 
 def generate(groups):
     files = {}
     for group, classes in groups.items():
-        out = [f"# Classes of libtt. Generated by codegen/gen.py from src/{group}/decl. Do not edit.", ""]
+        out = [
+            f"# Classes of libtt. Generated by codegen/gen.py from src/{group}/decl. Do not edit.",
+            "",
+        ]
         for cls in classes:
             out += Constructor(cls).emit()
         if names_of_parts(classes):
-            out += ["# Values whose halves have names of their own.", f"const {group.upper()}_PARTS = (\n{names_of_parts(classes)})", ""]
-        out += [f'const {group.upper()}_CLASSES = (', *(f"    :{c.host}," for c in classes), ")", ""]
+            out += [
+                "# Values whose halves have names of their own.",
+                f"const {group.upper()}_PARTS = (\n{names_of_parts(classes)})",
+                "",
+            ]
+        out += [
+            f"const {group.upper()}_CLASSES = (",
+            *(f"    :{c.host}," for c in classes),
+            ")",
+            "",
+        ]
         files[f"bindings/julia/src/gen/{group}.jl"] = "\n".join(out)
     return files

@@ -7,4 +7,10 @@ from codegen.julia import handles as julia_handles
 
 
 def generate(ops, groups, api):
-    return julia_c.generate(api) | julia.generate(ops) | julia_classes.generate(groups) | julia_callbacks.generate(api) | julia_handles.generate(api)
+    return (
+        julia_c.generate(api)
+        | julia.generate(ops)
+        | julia_classes.generate(groups)
+        | julia_callbacks.generate(api)
+        | julia_handles.generate(api)
+    )

@@ -7,8 +7,10 @@ import ast
 import re
 from dataclasses import dataclass
 
-WIDELY_USED = 30  # callers of a definition that exposes nothing of its own, such as what raises errors
-SHORT = 5         # letters of a name that means other things elsewhere
+WIDELY_USED = (
+    30  # callers of a definition that exposes nothing of its own, such as what raises errors
+)
+SHORT = 5  # letters of a name that means other things elsewhere
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,22 @@ class Definition:
 
 
 def define(name, public, words):
-    return Definition(name, public, frozenset(w for w in words if w.startswith("tt_")), frozenset(words))
+    return Definition(
+        name, public, frozenset(w for w in words if w.startswith("tt_")), frozenset(words)
+    )
 
 
 def sources(root, files, folder, suffix):
     """(path below folder, text) of every source, generated ones as they stand in files."""
     base = root / folder
-    paths = {str(p.relative_to(base)) for p in base.rglob(f"*{suffix}")} | {f[len(folder) + 1:] for f in files if f.startswith(folder + "/") and f.endswith(suffix)}
+    paths = {str(p.relative_to(base)) for p in base.rglob(f"*{suffix}")} | {
+        f[len(folder) + 1 :] for f in files if f.startswith(folder + "/") and f.endswith(suffix)
+    }
     return [(p, files.get(f"{folder}/{p}") or (base / p).read_text()) for p in sorted(paths)]
 
 
 # ---- Python ----
+
 
 def python_words(node):
     """Names, attributes and short strings below a node."""
@@ -53,7 +60,11 @@ def python_tables(tree):
     """Dicts of a module whose keys are constants: name -> {key: words of the value}"""
     found = {}
     for s in tree.body:
-        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Dict) and all(isinstance(k, ast.Constant) for k in s.value.keys):
+        if (
+            isinstance(s, ast.Assign)
+            and isinstance(s.value, ast.Dict)
+            and all(isinstance(k, ast.Constant) for k in s.value.keys)
+        ):
             rows = found[s.targets[0].id] = {}
             for k, v in zip(s.value.keys, s.value.values):
                 text = v.value if isinstance(v, ast.Constant) and isinstance(v.value, str) else ""
@@ -66,9 +77,17 @@ def python_aliases(tree):
     found = {}
     for s in tree.body:
         if isinstance(s, ast.Assign):
-            names, values = (x.elts if isinstance(x, ast.Tuple) else [x] for x in (s.targets[0], s.value))
+            names, values = (
+                x.elts if isinstance(x, ast.Tuple) else [x] for x in (s.targets[0], s.value)
+            )
             pairs = zip(names, values) if len(names) == len(values) else ()
-            found.update((n.id, v.attr) for n, v in pairs if isinstance(n, ast.Name) and isinstance(v, ast.Attribute) and v.attr.startswith("tt_"))
+            found.update(
+                (n.id, v.attr)
+                for n, v in pairs
+                if isinstance(n, ast.Name)
+                and isinstance(v, ast.Attribute)
+                and v.attr.startswith("tt_")
+            )
     return found
 
 
@@ -80,7 +99,13 @@ class PythonModule:
         self.places, self.found, self.aliases = places, [], python_aliases(tree)
         self.visit(tree.body, [])
         for key, words in python_tables(tree).get("CLASSES", {}).items():
-            home = "nn" if "nn" in path else "optim.lr_scheduler" if any(w.startswith("tt_lr_") for w in words) else "optim"
+            home = (
+                "nn"
+                if "nn" in path
+                else "optim.lr_scheduler"
+                if any(w.startswith("tt_lr_") for w in words)
+                else "optim"
+            )
             self.found.append(define(f"tt.{home}.{key}", True, words))
 
     def public_name(self, parts):
@@ -98,7 +123,13 @@ class PythonModule:
     def add(self, parts, words):
         name = self.public_name(parts)
         words = {self.aliases.get(w, w) for w in words}
-        self.found.append(define(name or ".".join(x for x in ("tt", self.module, *parts) if x), name is not None, words))
+        self.found.append(
+            define(
+                name or ".".join(x for x in ("tt", self.module, *parts) if x),
+                name is not None,
+                words,
+            )
+        )
 
     def visit(self, body, parents):
         for s in body:
@@ -106,9 +137,17 @@ class PythonModule:
                 self.visit(s.body, [*parents, s.name])
             elif isinstance(s, ast.FunctionDef):
                 self.add([*parents, s.name], set(python_words(s)))
-            elif isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and getattr(s.value.func, "id", "") == "released_by":
+            elif (
+                isinstance(s, ast.Expr)
+                and isinstance(s.value, ast.Call)
+                and getattr(s.value.func, "id", "") == "released_by"
+            ):
                 self.add([s.value.args[0].id, "__del__"], set(python_words(s)))
-            elif parents and isinstance(s, ast.Assign) and getattr(getattr(s.value, "func", None), "id", "") == "property":
+            elif (
+                parents
+                and isinstance(s, ast.Assign)
+                and getattr(getattr(s.value, "func", None), "id", "") == "property"
+            ):
                 self.add([*parents, s.targets[0].id], set(python_words(s)))
             elif parents or not isinstance(s, (ast.Assign, ast.Expr)):
                 self.add(parents or [""], set(python_words(s)))
@@ -119,17 +158,28 @@ def generated_names(path, tree, places):
     module = path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
     if path.startswith("_"):
         return
-    taken = {n.name for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "_handles" for n in s.names}
+    taken = {
+        n.name
+        for s in tree.body
+        if isinstance(s, ast.ImportFrom) and s.module == "_handles"
+        for n in s.names
+    }
     for name in taken:
         yield ("_handles", name), places.get((module, name)) or f"tt.{module}.{name}"
     for s in tree.body:
         if isinstance(s, ast.ClassDef) and s.bases and getattr(s.bases[0], "id", "") in taken:
-            yield ("_handles", s.bases[0].id), places.get((module, s.name)) or f"tt.{module}.{s.name}"
+            yield ("_handles", s.bases[0].id), places.get(
+                (module, s.name)
+            ) or f"tt.{module}.{s.name}"
 
 
 def python(root, files):
     folder = "bindings/python/tt"
-    trees = {path: ast.parse(text) for path, text in sources(root, files, folder, ".py") if path not in ("_abi.py", "_layouts.py")}
+    trees = {
+        path: ast.parse(text)
+        for path, text in sources(root, files, folder, ".py")
+        if path not in ("_abi.py", "_layouts.py")
+    }
     places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorHandle"): "tt.Tensor"}
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
@@ -139,13 +189,18 @@ def python(root, files):
         places.update(generated_names(path, tree, places))
     operators = python_tables(trees["_ops/__init__.py"])
     for place in reversed(list(operators["PLACES"])):
-        places.update((("", w), f"{place if place.startswith('tt') else 'tt.' + place}.{w}") for w in operators["PLACES"][place])
+        places.update(
+            (("", w), f"{place if place.startswith('tt') else 'tt.' + place}.{w}")
+            for w in operators["PLACES"][place]
+        )
     return [d for path, tree in trees.items() for d in PythonModule(path, tree, places).found]
 
 
 # ---- Rust ----
 
-RUST = re.compile(r"^( *)(pub(?:\((?:crate|super)\))? )?(?:const |unsafe |extern \"C\" )*(?:(?P<impl>impl)\b(?P<type>.*)|mod (?P<mod>\w+) \{|fn (?P<fn>\w+))")
+RUST = re.compile(
+    r"^( *)(pub(?:\((?:crate|super)\))? )?(?:const |unsafe |extern \"C\" )*(?:(?P<impl>impl)\b(?P<type>.*)|mod (?P<mod>\w+) \{|fn (?P<fn>\w+))"
+)
 
 
 def rust_type(text):
@@ -168,7 +223,13 @@ def rust_file(path, text):
         if m and m.group("fn"):
             owner = stack[-1] if stack and stack[-1][1] == "impl" else None
             public = (m.group(2) == "pub ") or bool(owner and owner[3])
-            home = owner[2] + "::" if owner else f"{module}::" if module in ("nn", "optim", "lr") or not public else ""
+            home = (
+                owner[2] + "::"
+                if owner
+                else f"{module}::"
+                if module in ("nn", "optim", "lr") or not public
+                else ""
+            )
             stack.append((indent, "fn", home + m.group("fn"), public))
         elif m:
             name, trait = rust_type(m.group("type")) if m.group("impl") else (m.group("mod"), False)
@@ -179,34 +240,54 @@ def rust_file(path, text):
 
 
 def rust(root, files):
-    return [d for path, text in sources(root, files, "bindings/rust/tt/src", ".rs") for d in rust_file(path, text)]
+    return [
+        d
+        for path, text in sources(root, files, "bindings/rust/tt/src", ".rs")
+        for d in rust_file(path, text)
+    ]
 
 
 # ---- Julia ----
 
-JULIA = re.compile(r"^(?:@\w+ )*(?:function )?(?:((?:\w+\.)*:?\(?[\w!+*/^=]+\)?)(?:\{.*?\})?\(|\(\w+::(\w+)\)\()|^(?:mutable )?struct (\w+)|^const (\w+)")
+JULIA = re.compile(
+    r"^(?:@\w+ )*(?:function )?(?:((?:\w+\.)*:?\(?[\w!+*/^=]+\)?)(?:\{.*?\})?\(|\(\w+::(\w+)\)\()|^(?:mutable )?struct (\w+)|^const (\w+)"
+)
 JULIA_INNER = re.compile(r"function ([\w.!]+)\(|^ +@eval (?:@inline )?([\w.!]+)\(", re.M)
 
 
 def julia_file(path, text):
     found = []
     text = re.sub(r'^"""\n.*?^"""$', "", text, flags=re.S | re.M)
-    for block in re.split(r"^(?=[^\s#)\]}])(?!end\b)", re.sub(r"^\s*#.*$", "", text, flags=re.M), flags=re.M):
+    for block in re.split(
+        r"^(?=[^\s#)\]}])(?!end\b)", re.sub(r"^\s*#.*$", "", text, flags=re.M), flags=re.M
+    ):
         m = JULIA.match(block) or JULIA_INNER.search(block)
         name = next((g for g in m.groups() if g), None) if m else None
-        name = re.sub(r"^(Base|LinearAlgebra|Statistics|Random)\.", "", name).strip(":()") if name else path
+        name = (
+            re.sub(r"^(Base|LinearAlgebra|Statistics|Random)\.", "", name).strip(":()")
+            if name
+            else path
+        )
         found.append(define(name, True, set(re.findall(r"[\w!]+", block))))
     return found
 
 
 def julia(root, files):
     skip = ("gen/c.jl", "gen/names.jl")
-    named = [(d, path) for path, text in sources(root, files, "bindings/julia/src", ".jl") if path not in skip for d in julia_file(path, text)]
+    named = [
+        (d, path)
+        for path, text in sources(root, files, "bindings/julia/src", ".jl")
+        if path not in skip
+        for d in julia_file(path, text)
+    ]
     homes = {"gen/nn.jl": "nn.", "gen/optim.jl": "optim."}
-    return [Definition(homes.get(path, "") + d.name, d.public, d.calls, d.words) for d, path in named]
+    return [
+        Definition(homes.get(path, "") + d.name, d.public, d.calls, d.words) for d, path in named
+    ]
 
 
 # ---- the name that exposes a function ----
+
 
 def plain(name):
     return re.sub(r"[^a-z0-9]", "", name.lower())
@@ -215,7 +296,16 @@ def plain(name):
 def best(definitions, c):
     """Of the definitions, the one a user would look for: public, named like the C function, short."""
     like = plain(c[3:])
-    return min(definitions, key=lambda d: (not d.public, not like.endswith(plain(d.bare)) or not plain(d.bare), plain(d.bare) not in like, len(d.name), d.name))
+    return min(
+        definitions,
+        key=lambda d: (
+            not d.public,
+            not like.endswith(plain(d.bare)) or not plain(d.bare),
+            plain(d.bare) not in like,
+            len(d.name),
+            d.name,
+        ),
+    )
 
 
 def names(definitions, c_names):
@@ -232,7 +322,13 @@ def names(definitions, c_names):
         for _ in range(3):
             if chosen.public:
                 break
-            above = [d for f in found if len(f.bare) > SHORT and f.bare[:2] != "__" for d in users.get(f.bare, ()) if d not in found]
+            above = [
+                d
+                for f in found
+                if len(f.bare) > SHORT and f.bare[:2] != "__"
+                for d in users.get(f.bare, ())
+                if d not in found
+            ]
             if not 0 < len(above) <= WIDELY_USED:
                 break
             found = above

@@ -9,8 +9,10 @@ BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 @dataclass
 class Uses:
-    args: set = field(default_factory=set)       # argument names read as values
-    facts: set = field(default_factory=set)      # (argument, "shape" | "dtype" | "device" | "ndim" | "shapes")
+    args: set = field(default_factory=set)  # argument names read as values
+    facts: set = field(
+        default_factory=set
+    )  # (argument, "shape" | "dtype" | "device" | "ndim" | "shapes")
     results: set = field(default_factory=set)
     grads: set = field(default_factory=set)
 

@@ -7,17 +7,55 @@ from pathlib import Path
 
 # schema type -> C++ type of the internal API
 CPP_TYPES = {
-    "Tensor": "const Tensor&", "Tensor!": "Tensor&", "Tensor?": "const Tensor*", "Tensor!?": "Tensor*", "Tensor[]": "TensorSpan", "Tensor?[]": "TensorSpan",
-    "Scalar": "const Scalar&", "Scalar?": "const Scalar*", "Float": "double", "Float?": "Opt<double>", "Int": "int64_t",
-    "Int?": "Opt<int64_t>", "Bool": "bool", "Bool?": "Opt<bool>", "Dim": "int64_t", "Dim?": "Opt<int64_t>", "Dims": "Ints", "Dims?": "Opt<Ints>",
-    "Index": "int64_t", "Index?": "Opt<int64_t>", "Size": "Ints", "Shape": "Ints", "Int[]": "Ints", "Index[]": "Indices", "DType": "Dtype", "DType?": "Dtype",
-    "Device": "Device", "Device?": "Opt<Device>", "MemoryFormat": "int64_t", "Generator": "Generator*", "Str": "Str", "Rng": "const Rng&",
+    "Tensor": "const Tensor&",
+    "Tensor!": "Tensor&",
+    "Tensor?": "const Tensor*",
+    "Tensor!?": "Tensor*",
+    "Tensor[]": "TensorSpan",
+    "Tensor?[]": "TensorSpan",
+    "Scalar": "const Scalar&",
+    "Scalar?": "const Scalar*",
+    "Float": "double",
+    "Float?": "Opt<double>",
+    "Int": "int64_t",
+    "Int?": "Opt<int64_t>",
+    "Bool": "bool",
+    "Bool?": "Opt<bool>",
+    "Dim": "int64_t",
+    "Dim?": "Opt<int64_t>",
+    "Dims": "Ints",
+    "Dims?": "Opt<Ints>",
+    "Index": "int64_t",
+    "Index?": "Opt<int64_t>",
+    "Size": "Ints",
+    "Shape": "Ints",
+    "Int[]": "Ints",
+    "Index[]": "Indices",
+    "DType": "Dtype",
+    "DType?": "Dtype",
+    "Device": "Device",
+    "Device?": "Opt<Device>",
+    "MemoryFormat": "int64_t",
+    "Generator": "Generator*",
+    "Str": "Str",
+    "Rng": "const Rng&",
     # of classes (classes.py)
-    "Tensor![]": "TensorSpan", "Float[]": "Span<const double>", "Float[2]": "Pair", "Optimizer": "Optimizer&", "Scheduler[]": "Span<Scheduler* const>",
-    "Module": "Module&", "Module[]": "Span<Module* const>",
+    "Tensor![]": "TensorSpan",
+    "Float[]": "Span<const double>",
+    "Float[2]": "Pair",
+    "Optimizer": "Optimizer&",
+    "Scheduler[]": "Span<Scheduler* const>",
+    "Module": "Module&",
+    "Module[]": "Span<Module* const>",
 }
 ENUM = re.compile(r"Enum<(\w+)>$")
-OUT_TYPES = {"Tensor", "IndexTensor", "BoolTensor", "PlainTensor", "Tensor[]"}  # PlainTensor: floating, but carries no gradient
+OUT_TYPES = {
+    "Tensor",
+    "IndexTensor",
+    "BoolTensor",
+    "PlainTensor",
+    "Tensor[]",
+}  # PlainTensor: floating, but carries no gradient
 DTYPE_RULES = {"promote", "float", "bool", "same", "logical", "cast", "first", "modulus", "none"}
 ENUM_FILE = "enums.toml"  # of the declarations
 # host-visible choices: name -> {value name: number}
@@ -32,8 +70,8 @@ class DeclError(Exception):
 class Arg:
     name: str
     type: str
-    default: str | None = None   # source text; None: required
-    positional: bool = True      # false: a field of the opts struct
+    default: str | None = None  # source text; None: required
+    positional: bool = True  # false: a field of the opts struct
     doc: str = ""
 
     @property
@@ -72,7 +110,7 @@ class Op:
     args: list
     outs: list
     raw: dict = field(repr=False, default_factory=dict)
-    scalar_of: str | None = None   # this is the scalar overload of that operator
+    scalar_of: str | None = None  # this is the scalar overload of that operator
     scalar_arg: str | None = None  # the Scalar argument that gets _f64, _i64 and _scalar forms
 
     def get(self, key, default=None):
@@ -89,7 +127,12 @@ class Op:
     @property
     def structural(self):
         """Its implementation launches no kernel: a view, an allocation, calls of other operators."""
-        return self.view or bool(self.composite) or self.get("impl") == "composite" or bool(self.get("no_kernel"))
+        return (
+            self.view
+            or bool(self.composite)
+            or self.get("impl") == "composite"
+            or bool(self.get("no_kernel"))
+        )
 
     @property
     def no_opts(self):
@@ -169,7 +212,9 @@ def parse_args(name, text):
         am = re.match(r"(\w+):\s*([\w?\[\]!<>]+)(?:\s*=\s*(.*))?$", part)
         if not am:
             raise DeclError(f"{name}: argument {part!r} is not 'name: Type = default'")
-        if am.group(2) not in CPP_TYPES and not (ENUM.match(am.group(2)) and ENUM.match(am.group(2)).group(1) in ENUMS):
+        if am.group(2) not in CPP_TYPES and not (
+            ENUM.match(am.group(2)) and ENUM.match(am.group(2)).group(1) in ENUMS
+        ):
             raise DeclError(f"{name}: argument {am.group(1)} has unknown type {am.group(2)!r}")
         args.append(Arg(am.group(1), am.group(2), am.group(3)))
     return args
@@ -194,15 +239,44 @@ def parse_schema(name, text):
 
 
 KNOWN_KEYS = {  # what each means: src/ops/decl/README.md
-    "schema", "host", "overload_of", "internal", "since", "doc", "args", "samples",
-    "positional", "no_opts", "scalar", "variants", "direct", "inline_capi",
-    "impl", "composite", "kernel", "dtype", "view", "no_kernel",
-    "grad", "nondiff",
-    "python", "rust", "julia",
+    "schema",
+    "host",
+    "overload_of",
+    "internal",
+    "since",
+    "doc",
+    "args",
+    "samples",
+    "positional",
+    "no_opts",
+    "scalar",
+    "variants",
+    "direct",
+    "inline_capi",
+    "impl",
+    "composite",
+    "kernel",
+    "dtype",
+    "view",
+    "no_kernel",
+    "grad",
+    "nondiff",
+    "python",
+    "rust",
+    "julia",
 }
 KERNEL_KEYS = {
-    "elementwise", "set", "functor", "operands", "params",
-    "promote_params", "factor", "masks", "no_bool", "vectors", "check",
+    "elementwise",
+    "set",
+    "functor",
+    "operands",
+    "params",
+    "promote_params",
+    "factor",
+    "masks",
+    "no_bool",
+    "vectors",
+    "check",
 }
 
 
@@ -239,7 +313,7 @@ def check(op):
     if op.elementwise and raw.get("dtype") not in DTYPE_RULES:
         raise DeclError(f"{op.name}: dtype rule {raw.get('dtype')!r} is unknown")
     if not op.composite and "grad" not in raw and raw.get("impl") != "composite":
-        raise DeclError(f"{op.name}: no gradient (say grad = \"none\" if it has none)")
+        raise DeclError(f'{op.name}: no gradient (say grad = "none" if it has none)')
     if op.has_grad:
         for names in op.grad:
             for n in names.split(","):
@@ -248,7 +322,9 @@ def check(op):
                     raise DeclError(f"{op.name}: gradient for {n!r}, which is no tensor argument")
     if set(op.variants) - {"inplace", "into"}:
         raise DeclError(f"{op.name}: unknown variants {op.variants}")
-    if set(op.get("direct", [])) - set(op.variants):  # variants with a hand-written implementation of their own
+    if set(op.get("direct", [])) - set(
+        op.variants
+    ):  # variants with a hand-written implementation of their own
         raise DeclError(f"{op.name}: direct names {op.get('direct')}, variants are {op.variants}")
 
 
@@ -256,7 +332,9 @@ def scalar_overload(op):
     """The operator with its tensor argument `scalar` replaced by a Scalar: its own op object, the same formulas."""
     which = op.get("scalar")
     raw = {k: v for k, v in op.raw.items() if k not in ("scalar", "schema")}
-    raw["schema"] = re.sub(rf"\b{which}: Tensor\b", f"{which}: Scalar", op.schema).replace(f"{op.name}(", f"{op.name}_scalar(", 1)
+    raw["schema"] = re.sub(rf"\b{which}: Tensor\b", f"{which}: Scalar", op.schema).replace(
+        f"{op.name}(", f"{op.name}_scalar(", 1
+    )
     raw["host"] = op.host
     if isinstance(op.grad, dict):
         raw["grad"] = {k: v for k, v in op.grad.items() if k != which}
@@ -307,7 +385,11 @@ BUILTINS = {"conj"}
 
 
 def calls_in(expr):
-    return {n.func.id for n in ast.walk(ast.parse(expr, mode="eval")) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    return {
+        n.func.id
+        for n in ast.walk(ast.parse(expr, mode="eval"))
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
 
 
 def check_formulas(op, ops, functions):
@@ -316,8 +398,18 @@ def check_formulas(op, ops, functions):
     exprs += [op.composite] if op.composite else []
     for expr in exprs:
         for name in calls_in(expr) - known:
-            raise DeclError(f"{op.name}: formula calls {name!r}, which is no declared operator or formula function")
-        allowed = {a.name for a in op.args} | {"grads", "results", "needs", "rng", "True", "False", "None"}
+            raise DeclError(
+                f"{op.name}: formula calls {name!r}, which is no declared operator or formula function"
+            )
+        allowed = {a.name for a in op.args} | {
+            "grads",
+            "results",
+            "needs",
+            "rng",
+            "True",
+            "False",
+            "None",
+        }
         for node in ast.walk(ast.parse(expr, mode="eval")):
             if isinstance(node, ast.Name) and node.id not in allowed | known:
                 raise DeclError(f"{op.name}: formula uses unknown name {node.id!r}")

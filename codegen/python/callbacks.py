@@ -16,7 +16,12 @@ from ._lib import drop, keep, kept
 from ._tensor import borrow
 from ._values import values
 '''
-TYPES = ("tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_lr_lambda_fn")  # those that Python registers
+TYPES = (
+    "tt_grad_hook",
+    "tt_node_hook",
+    "tt_accumulate_hook",
+    "tt_lr_lambda_fn",
+)  # those that Python registers
 TABLES = ("tt_function_def", "tt_op_def")
 CODES = {"tt_status": "c_int32", "int32_t": "c_int32", "int64_t": "c_int64", "double": "c_double"}
 
@@ -54,23 +59,40 @@ class Callback:
         elif p.type == Pointer(Pointer(TENSOR, False), False):
             if rest:
                 self.count = rest.pop(0).name
-            self.write = f"give({{0}}, {p.name}, {self.count}, \"{self.what}\")"
+            self.write = f'give({{0}}, {p.name}, {self.count}, "{self.what}")'
         elif p.type == Pointer(Named("double"), False):
             self.write = f"{p.name}.__setitem__(0, {{0}})"
         else:
             self.given.append(p.name)
 
     def lines(self):
-        kinds = ", ".join([ctypes_of(self.fn.returns), *(ctypes_of(p.type) for p in self.fn.params)])
+        kinds = ", ".join(
+            [ctypes_of(self.fn.returns), *(ctypes_of(p.type) for p in self.fn.params)]
+        )
         call = self.write.format(f"{self.called}({', '.join(self.given)})")
-        return ["", "", f"@CFUNCTYPE({kinds})", f"def {self.name}({', '.join(p.name for p in self.fn.params)}):", f"    return guarded(lambda: {call})"]
+        return [
+            "",
+            "",
+            f"@CFUNCTYPE({kinds})",
+            f"def {self.name}({', '.join(p.name for p in self.fn.params)}):",
+            f"    return guarded(lambda: {call})",
+        ]
 
 
 def table_lines(name, functions):
     """What makes a table of callbacks."""
-    out = ["", "", f"def {name}(of, **fields):", f'    """A {name} whose functions are the methods that `of` has; C drops it."""', f'    table = struct("{name}")(struct_size=sizeof(struct("{name}")), user=keep(of), drop=cast(drop, c_void_p), **fields)']
+    out = [
+        "",
+        "",
+        f"def {name}(of, **fields):",
+        f'    """A {name} whose functions are the methods that `of` has; C drops it."""',
+        f'    table = struct("{name}")(struct_size=sizeof(struct("{name}")), user=keep(of), drop=cast(drop, c_void_p), **fields)',
+    ]
     for f in functions:
-        out += [f'    if getattr(of, "{f}", None):', f"        table.{f} = cast({name}_{f}, c_void_p)"]
+        out += [
+            f'    if getattr(of, "{f}", None):',
+            f"        table.{f} = cast({name}_{f}, c_void_p)",
+        ]
     return out + ["    return table"]
 
 
@@ -81,7 +103,11 @@ def generate(api):
             out += Callback(fn.name, fn, "kept[user]").lines()
     for s in api.structs:
         if s.name in TABLES:
-            functions = {f.name: f.type for f in s.fields if isinstance(f.type, Function) and f.name != "drop"}
+            functions = {
+                f.name: f.type
+                for f in s.fields
+                if isinstance(f.type, Function) and f.name != "drop"
+            }
             for f, kind in functions.items():
                 out += Callback(f"{s.name}_{f}", kind, f"kept[user].{f}").lines()
             out += table_lines(s.name, functions)

@@ -5,6 +5,8 @@ from codegen.python import abi, callbacks, families, handles, operators, stubs, 
 def generate(ops, groups, api, files, root):
     """files: what has been generated so far, headers among them."""
     headers = "".join(text for path, text in files.items() if path.startswith("include/"))
-    made = families.generate(ops) | operators.generate(ops) | abi.generate(api) | types.generate(api)
+    made = (
+        families.generate(ops) | operators.generate(ops) | abi.generate(api) | types.generate(api)
+    )
     made |= callbacks.generate(api) | values.generate(api) | handles.generate(root, api, headers)
     return made | stubs.generate(ops, groups, files | made, root)

@@ -21,21 +21,40 @@ COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 def direct(op, name, ops):
     """self comes first."""
     opts = "None, " if op.options and not op.no_opts else ""
-    out = [f"def {name}(self, other):", "    kind = type(other)", "    if kind is Tensor and isinstance(self, Tensor):", "        t = new(Tensor)",
-           f"        if {c_name(op, '', '')}(local.ctx, self, other, {opts}byref(t)):", "            fail()", "        return t"]
+    out = [
+        f"def {name}(self, other):",
+        "    kind = type(other)",
+        "    if kind is Tensor and isinstance(self, Tensor):",
+        "        t = new(Tensor)",
+        f"        if {c_name(op, '', '')}(local.ctx, self, other, {opts}byref(t)):",
+        "            fail()",
+        "        return t",
+    ]
     if with_float(op, ops):
-        out += ["    if kind is float and isinstance(self, Tensor):", "        t = new(Tensor)", f"        if {c_name(op, '_f64', '')}(local.ctx, self, c_double(other), {opts}byref(t)):",
-                "            fail()", "        return t"]
+        out += [
+            "    if kind is float and isinstance(self, Tensor):",
+            "        t = new(Tensor)",
+            f"        if {c_name(op, '_f64', '')}(local.ctx, self, c_double(other), {opts}byref(t)):",
+            "            fail()",
+            "        return t",
+        ]
     return out + rest(op.host, "self, other")
 
 
 def with_float(op, ops):
     """A form of it takes a double in other's place."""
-    return any((o.scalar_of == op.name or o.name == op.name + "_scalar") and "_f64" in [f[0] for f in forms(o)] for o in ops.values())
+    return any(
+        (o.scalar_of == op.name or o.name == op.name + "_scalar")
+        and "_f64" in [f[0] for f in forms(o)]
+        for o in ops.values()
+    )
 
 
 def rest(function, given):
-    return ["    other = operand(self, other)", f"    return other if other is NotImplemented else _ops.{function}({given})"]
+    return [
+        "    other = operand(self, other)",
+        f"    return other if other is NotImplemented else _ops.{function}({given})",
+    ]
 
 
 def methods_of(op, ops):
@@ -49,19 +68,42 @@ def methods_of(op, ops):
         raise DeclError(f"{op.name}: python.operator is for one or two tensors")
     found = {name: direct(op, name, ops)}
     if sign not in COMPARISONS:
-        swapped = rest(f"r{op.host}", "self, other") if f"r{op.name}" in ops else rest(op.host, "other, self")
-        found[f"__r{sign}__"] = [f"__r{sign}__ = {name}"] if op.get("python").get("commutes") else [f"def __r{sign}__(self, other):", *swapped]
+        swapped = (
+            rest(f"r{op.host}", "self, other")
+            if f"r{op.name}" in ops
+            else rest(op.host, "other, self")
+        )
+        found[f"__r{sign}__"] = (
+            [f"__r{sign}__ = {name}"]
+            if op.get("python").get("commutes")
+            else [f"def __r{sign}__(self, other):", *swapped]
+        )
         if "inplace" in op.variants:
-            found[f"__i{sign}__"] = [f"def __i{sign}__(self, other):", *rest(op.host + "_", "self, other")]
+            found[f"__i{sign}__"] = [
+                f"def __i{sign}__(self, other):",
+                *rest(op.host + "_", "self, other"),
+            ]
     for more, given in op.get("python").get("operators", {}).items():
-        for prefix, function, operands_ in (("", op.host, "self, other"), ("r", op.host, "other, self"), ("i", op.host + "_", "self, other")):
-            found[f"__{prefix}{more}__"] = [f"def __{prefix}{more}__(self, other):", *rest(function, operands_ + given)]
+        for prefix, function, operands_ in (
+            ("", op.host, "self, other"),
+            ("r", op.host, "other, self"),
+            ("i", op.host + "_", "self, other"),
+        ):
+            found[f"__{prefix}{more}__"] = [
+                f"def __{prefix}{more}__(self, other):",
+                *rest(function, operands_ + given),
+            ]
     return found
 
 
 def generate(ops):
     found = [op for op in ops.values() if "operator" in op.get("python", {}) and not op.scalar_of]
-    called = [c_name(op, suffix, "") for op in found for suffix in ("", "_f64") if not suffix or with_float(op, ops)]
+    called = [
+        c_name(op, suffix, "")
+        for op in found
+        for suffix in ("", "_f64")
+        if not suffix or with_float(op, ops)
+    ]
     methods = {name: lines for op in found for name, lines in methods_of(op, ops).items()}
     body = "\n".join(f"{name} = lib.{name}" for name in called if f"if {name}(" in str(methods))
     body += "".join("\n\n\n" + "\n".join(lines) for lines in methods.values())

@@ -10,8 +10,15 @@ from codegen.rust.handles import TENSOR, handle_of, list_of_tensors
 from codegen.rust.sys_crate import rust_type
 
 PLAIN = {"int64_t": "i64", "double": "f64"}
-TRAITS = {"tt_function_def": "Function", "tt_op_def": "Operator", "tt_backend_def": "Backend", "tt_module_def": "CustomModule", "tt_allocator": "Allocator",
-          "tt_executor": "Executor", "tt_logger": "Logger"}
+TRAITS = {
+    "tt_function_def": "Function",
+    "tt_op_def": "Operator",
+    "tt_backend_def": "Backend",
+    "tt_module_def": "CustomModule",
+    "tt_allocator": "Allocator",
+    "tt_executor": "Executor",
+    "tt_logger": "Logger",
+}
 BY_HAND = {"tt_executor.parallel_for"}
 DECLINABLE = {"tt_backend_def.compute"}  # NOT_IMPLEMENTED is an answer, no failure
 
@@ -28,7 +35,7 @@ class Callback:
         rest = list(fn.params)
         self.ok = rest[0].name == "user"
         self.ctx = len(rest) > 1 and rest[1].name == "ctx"
-        rest, self.count = rest[2 if self.ctx else 1:], "1"
+        rest, self.count = rest[2 if self.ctx else 1 :], "1"
         while rest and self.ok:
             self.read(rest)
 
@@ -44,7 +51,9 @@ class Callback:
                 self.count = rest.pop(0).name
             self.take("&[Option<Tensor>]", f"tensors({p.name} as *const *const _, {self.count})")
         elif handle_of(kind):
-            self.take(f"&{handle_of(kind)}", f"&*({'&' + p.name} as *const _ as *const {handle_of(kind)})")
+            self.take(
+                f"&{handle_of(kind)}", f"&*({'&' + p.name} as *const _ as *const {handle_of(kind)})"
+            )
         elif kind == Pointer(Named("tt_value"), True):
             self.take("&[Value]", f"&Value::list({p.name}, {rest.pop(0).name})")
         elif kind == Pointer(Named("tt_op"), True):
@@ -61,10 +70,14 @@ class Callback:
             self.returns, self.write = "T", [f"*{p.name} = crate::callback::user(given);", "Ok(())"]
         else:
             self.ok = isinstance(kind, (Named, Pointer))
-            self.take(PLAIN.get(getattr(kind, "name", ""), sys_type(kind) if self.ok else ""), p.name)
+            self.take(
+                PLAIN.get(getattr(kind, "name", ""), sys_type(kind) if self.ok else ""), p.name
+            )
 
     def tensors_out(self, name, rest):
-        self.returns = {"replacement": "Option<Tensor>", "loss": "Tensor"}.get(name, "Vec<Option<Tensor>>")
+        self.returns = {"replacement": "Option<Tensor>", "loss": "Tensor"}.get(
+            name, "Vec<Option<Tensor>>"
+        )
         given = {"replacement": "vec![given]", "loss": "vec![Some(given)]"}.get(name, "given")
         if rest:  # cap or n_outs, and perhaps where the number goes
             self.count = rest.pop(0).name
@@ -83,7 +96,9 @@ class Callback:
     def lines(self, bound, called, table=""):
         ps = ", ".join(f"{p.name}: {sys_type(p.type)}" for p in self.fn.params)
         returns = sys_type(self.fn.returns)
-        out = [f"pub(crate) unsafe extern \"C\" fn {self.fn.name}<T: {bound}>({ps}){'' if returns == 'c_void' else ' -> ' + returns} {{"]
+        out = [
+            f"pub(crate) unsafe extern \"C\" fn {self.fn.name}<T: {bound}>({ps}){'' if returns == 'c_void' else ' -> ' + returns} {{"
+        ]
         call = f"{called}({', '.join(self.values)})"
         if not self.ctx and returns == "c_void":  # nobody to tell of a panic
             return out + [f"    crate::context::aside(|| quietly(|| {call}));", "}"]
@@ -91,7 +106,12 @@ class Callback:
             return out + [f"    {call}", "}"]
         guard = "declinable" if f"{table}.{self.fn.name}" in DECLINABLE else "guarded"
         body = [f"{call}?;"] if self.returns == "()" else [f"let given = {call}?;"]
-        return out + [f"    {guard}(ctx, || {{"] + [f"        {line}" for line in body + self.write] + ["    })", "}"]
+        return (
+            out
+            + [f"    {guard}(ctx, || {{"]
+            + [f"        {line}" for line in body + self.write]
+            + ["    })", "}"]
+        )
 
 
 def callbacks(api):
@@ -111,19 +131,34 @@ def table(s):
                 c = Callback(f.type)
                 receiver = "closure::<T>(user)" if c.ctx else "(*(user as *const T))"
                 out += c.lines(trait, f"{receiver}.{f.name}", s.name)
-            fields.append(f"{f.name}: Some({'crate::host::' if f'{s.name}.{f.name}' in BY_HAND else ''}{f.name}::<T>)")
+            fields.append(
+                f"{f.name}: Some({'crate::host::' if f'{s.name}.{f.name}' in BY_HAND else ''}{f.name}::<T>)"
+            )
         else:
             params.append(f"{f.name}: {sys_type(f.type)}")
             fields.append(f.name)
-    inner = out + [f"pub(crate) fn table<T: {trait}>({', '.join(params)}) -> sys::{s.name} {{", f"    sys::{s.name} {{ {', '.join(fields)} }}", "}"]
-    return [f"pub(crate) mod {s.name} {{", "    use super::*;"] + ["    " + line for line in inner] + ["}", ""]
+    inner = out + [
+        f"pub(crate) fn table<T: {trait}>({', '.join(params)}) -> sys::{s.name} {{",
+        f"    sys::{s.name} {{ {', '.join(fields)} }}",
+        "}",
+    ]
+    return (
+        [f"pub(crate) mod {s.name} {{", "    use super::*;"]
+        + ["    " + line for line in inner]
+        + ["}", ""]
+    )
 
 
 def generate(api):
     traits = ", ".join(sorted(set(TRAITS.values()) | {"FunctionCall", "Value"}))
-    out = [HEAD.format("include/tt.h") + f"use crate::callback::*;\nuse crate::prelude::*;\nuse crate::{{{traits}}};\nuse std::os::raw::{{c_char, c_void}};\n"]
+    out = [
+        HEAD.format("include/tt.h")
+        + f"use crate::callback::*;\nuse crate::prelude::*;\nuse crate::{{{traits}}};\nuse std::os::raw::{{c_char, c_void}};\n"
+    ]
     for c in callbacks(api).values():
-        out += c.lines(c.bound, "closure::<Hook<T>>(user).here()?" if c.of_module else "closure::<T>(user)") + [""]
+        out += c.lines(
+            c.bound, "closure::<Hook<T>>(user).here()?" if c.of_module else "closure::<T>(user)"
+        ) + [""]
     for s in api.structs:
         if s.name in TRAITS:
             out += table(s)

@@ -1,7 +1,11 @@
 """Constructors of the Rust crate: tt/src/gen/nn.rs (layers), optim.rs (optimizers) and lr.rs (schedules)."""
 from codegen.rust.common import HEAD, c_arguments, doc_lines, opts_struct, opts_type
 
-MODULES = {"nn": "Module", "optim": "Optimizer", "lr": "Scheduler"}  # prefix of C names -> what is constructed
+MODULES = {
+    "nn": "Module",
+    "optim": "Optimizer",
+    "lr": "Scheduler",
+}  # prefix of C names -> what is constructed
 
 
 def constructor(cls, made, with_opts):
@@ -10,8 +14,19 @@ def constructor(cls, made, with_opts):
     if with_opts:
         ps.append(f"opts: {opts_type(cls.rust_name)}")
     values += ["&opts.0"] if with_opts else ["std::ptr::null()"] if cls.options else []
-    out = doc_lines(cls, "") + [f'#[doc(alias = "{cls.host}")]', f"pub fn {name}({', '.join(ps)}) -> Result<{made}> {{"]
-    return out + [f"    {line}" for line in before] + [f"    unsafe {{ call1(|c, out| sys::tt_{cls.name}({', '.join(['c'] + values + ['out'])})) }}", "}", ""]
+    out = doc_lines(cls, "") + [
+        f'#[doc(alias = "{cls.host}")]',
+        f"pub fn {name}({', '.join(ps)}) -> Result<{made}> {{",
+    ]
+    return (
+        out
+        + [f"    {line}" for line in before]
+        + [
+            f"    unsafe {{ call1(|c, out| sys::tt_{cls.name}({', '.join(['c'] + values + ['out'])})) }}",
+            "}",
+            "",
+        ]
+    )
 
 
 def generate(groups):
@@ -24,4 +39,7 @@ def generate(groups):
             for with_opts in (False, True) if cls.options else (False,):
                 out[prefix] += constructor(cls, MODULES[prefix], with_opts)
     head = HEAD.format("src/nn/decl and src/optim/decl") + "use crate::prelude::*;\n\n"
-    return {f"bindings/rust/tt/src/gen/{prefix}.rs": head + "\n".join(lines) for prefix, lines in out.items()}
+    return {
+        f"bindings/rust/tt/src/gen/{prefix}.rs": head + "\n".join(lines)
+        for prefix, lines in out.items()
+    }

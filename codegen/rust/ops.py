@@ -3,11 +3,24 @@
 An operator whose first argument is a tensor is a method, others are functions. What writes into an argument is unsafe."""
 from codegen.c.ops import c_name, forms
 from codegen.cxx.ops import api_name, dst_names, variants_of
-from codegen.rust.common import HEAD, KEYS, c_arguments, doc_lines, header_opts, opts_struct, opts_type, snake, types
+from codegen.rust.common import (
+    HEAD,
+    KEYS,
+    c_arguments,
+    doc_lines,
+    header_opts,
+    opts_struct,
+    opts_type,
+    snake,
+    types,
+)
 from codegen.rust.sys_crate import KEYWORDS
 from codegen.model.schema import DeclError
 
-SAFETY = ["/// # Safety", "/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias."]
+SAFETY = [
+    "/// # Safety",
+    "/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.",
+]
 IMPORTS = "use crate::prelude::*;\n"
 
 
@@ -16,7 +29,13 @@ class Method:
 
     def __init__(self, op, variant, with_opts):
         self.op, self.variant, self.with_opts = op, variant, with_opts
-        self.receiver = op.args[0].name if op.positional and op.positional[0].name == op.args[0].name and op.args[0].type in ("Tensor", "Tensor!") else None
+        self.receiver = (
+            op.args[0].name
+            if op.positional
+            and op.positional[0].name == op.args[0].name
+            and op.args[0].type in ("Tensor", "Tensor!")
+            else None
+        )
         self.writes = bool(variant) or any("!" in a.type for a in op.args)
         stem = op.rust_name[:-1] if op.rust_name.endswith("_") else op.rust_name
         mark = "_" if op.rust_name.endswith("_") else variant
@@ -27,7 +46,9 @@ class Method:
     def lines(self):
         op, indent = self.op, "    " if self.receiver else ""
         args = [a for a in op.positional]
-        ps, before, values = c_arguments([a for a in args if a.name != op.scalar_arg], self.receiver)
+        ps, before, values = c_arguments(
+            [a for a in args if a.name != op.scalar_arg], self.receiver
+        )
         if op.scalar_arg:
             at = [a.name for a in args].index(op.scalar_arg)
             n = snake(op.scalar_arg)
@@ -40,16 +61,30 @@ class Method:
         doc = self.doc() + (["///"] + SAFETY if self.writes else [])
         if op.host != op.name:
             doc.append(f'#[doc(alias = "{op.host}")]')
-        out = doc + [f"#[inline]\npub {'unsafe ' if self.writes else ''}fn {self.name}({', '.join(ps)}) -> Result<{self.result()}> {{".replace("\n", "\n" + indent)]
-        out += ["    " + line for line in before] + ["    " + line for line in self.call(values)] + ["}"]
+        out = doc + [
+            f"#[inline]\npub {'unsafe ' if self.writes else ''}fn {self.name}({', '.join(ps)}) -> Result<{self.result()}> {{".replace(
+                "\n", "\n" + indent
+            )
+        ]
+        out += (
+            ["    " + line for line in before]
+            + ["    " + line for line in self.call(values)]
+            + ["}"]
+        )
         return [indent + line if line else line for line in out]
 
     def doc(self):
         if not self.variant and not self.with_opts:
             return doc_lines(self.op, "")
         plain = Method(self.op, "", False)
-        how = {"": "", "_": ", in place", "_into": ", into `dst`, which has the result's shape and dtype"}[self.variant]
-        return [f"/// [`{plain.name}`]({'Tensor::' if self.receiver else ''}{plain.name.replace('r#', '')}){' with options' if self.with_opts else ''}{how}."]
+        how = {
+            "": "",
+            "_": ", in place",
+            "_into": ", into `dst`, which has the result's shape and dtype",
+        }[self.variant]
+        return [
+            f"/// [`{plain.name}`]({'Tensor::' if self.receiver else ''}{plain.name.replace('r#', '')}){' with options' if self.with_opts else ''}{how}."
+        ]
 
     def result(self):
         op = self.op
@@ -67,14 +102,23 @@ class Method:
         elif not self.variant and not op.void:
             outs = ["outs", "cap", "n"] if op.list_out else [f"o{k}" for k in range(len(op.outs))]
             helper = "call_list" if op.list_out else "call1"
-        given = outs[:3 if op.list_out else 1] if helper != "call" else []
+        given = outs[: 3 if op.list_out else 1] if helper != "call" else []
         opening = f"{helper}(|{', '.join(['c'] + given)}| "
-        body = self.c_call(values, outs if op.list_out or self.variant else outs[:1] + [f"&mut {o}" for o in outs[1:]])
+        body = self.c_call(
+            values,
+            outs if op.list_out or self.variant else outs[:1] + [f"&mut {o}" for o in outs[1:]],
+        )
         text = opening + body + ")"
         if self.variant or len(op.outs) < 2:
             return [text if self.writes else f"unsafe {{ {text} }}"]
         more = [o for o in outs[1:]]
-        lines = [f"let ({', '.join('mut ' + o for o in more)}) = ({', '.join(['std::ptr::null_mut()'] * len(more))});".replace("(mut o1)", "mut o1").replace("= (std::ptr::null_mut());", "= std::ptr::null_mut();")]
+        lines = [
+            f"let ({', '.join('mut ' + o for o in more)}) = ({', '.join(['std::ptr::null_mut()'] * len(more))});".replace(
+                "(mut o1)", "mut o1"
+            ).replace(
+                "= (std::ptr::null_mut());", "= std::ptr::null_mut();"
+            )
+        ]
         take = f"({text}?, {', '.join(f'Tensor::from_raw({o})' for o in more)})"
         return lines + [f"Ok({take})" if self.writes else f"unsafe {{ Ok({take}) }}"]
 
@@ -87,15 +131,26 @@ class Method:
             args = list(values)
             if scalar:
                 args.insert([a.name for a in op.positional].index(op.scalar_arg), scalar)
-            more = options if rows[suffix] and self.with_opts else ["std::ptr::null()"] if rows[suffix] else []
-            return f"sys::{c_name(op, suffix, self.variant)}({', '.join(['c'] + args + more + outs)})"
+            more = (
+                options
+                if rows[suffix] and self.with_opts
+                else ["std::ptr::null()"]
+                if rows[suffix]
+                else []
+            )
+            return (
+                f"sys::{c_name(op, suffix, self.variant)}({', '.join(['c'] + args + more + outs)})"
+            )
+
         if not op.scalar_arg:
             return one("_ex" if op.no_opts and self.with_opts else "")
         n = snake(op.scalar_arg)
         if op.no_opts and self.with_opts:
             return one("_scalar_ex", f"&{n}.raw()")
-        return (f"match {n} {{ Scalar::Float(v) => {one('_f64', 'v')}, Scalar::Int(v) => {one('_i64', 'v')}, "
-                f"_ => {one('_scalar', f'&{n}.raw()')} }}")
+        return (
+            f"match {n} {{ Scalar::Float(v) => {one('_f64', 'v')}, Scalar::Int(v) => {one('_i64', 'v')}, "
+            f"_ => {one('_scalar', f'&{n}.raw()')} }}"
+        )
 
 
 def own_opts(op):
@@ -120,7 +175,11 @@ def generate(ops, groups, api):
         if own_opts(op):
             opts += opts_struct(op, op.name, f"`{op.rust_name}`")
         elif op.options:
-            opts += [f"/// Options of `{op.rust_name}`.", f"pub type {opts_type(op.rust_name)} = {opts_type(op.opts_name)};", ""]
+            opts += [
+                f"/// Options of `{op.rust_name}`.",
+                f"pub type {opts_type(op.rust_name)} = {opts_type(op.opts_name)};",
+                "",
+            ]
         for v in variants_of(op):
             for with_opts in (False, True) if op.options else (False,):
                 m = Method(op, v, with_opts)
@@ -133,6 +192,18 @@ def generate(ops, groups, api):
     for _, lines in header_opts(api, declared):
         opts += lines
     decl = HEAD.format("src/ops/decl")
-    text = decl + IMPORTS + "\nimpl Tensor {\n" + "\n".join(methods) + "\n}\n\n" + "\n".join(functions) + "\n"
+    text = (
+        decl
+        + IMPORTS
+        + "\nimpl Tensor {\n"
+        + "\n".join(methods)
+        + "\n}\n\n"
+        + "\n".join(functions)
+        + "\n"
+    )
     folder = "bindings/rust/tt/src/gen"
-    return {f"{folder}/ops.rs": text, f"{folder}/opts.rs": decl + "use crate::prelude::*;\n\n" + "\n".join(opts), f"{folder}/types.rs": types(api)}
+    return {
+        f"{folder}/ops.rs": text,
+        f"{folder}/opts.rs": decl + "use crate::prelude::*;\n\n" + "\n".join(opts),
+        f"{folder}/types.rs": types(api),
+    }

@@ -6,17 +6,48 @@ from codegen.rust.callbacks import TRAITS
 from codegen.rust.handles import HANDLES
 from codegen.rust.sys_crate import rust_type
 
-ROWS = {"tt_live_row": ("Live", 'A kind of objects that are alive: "tensor", "node", "module", …; tensors by all that is told here.'),
-        "tt_profile_row": ("ProfileRow", "Calls of an operator; self_ns: without the operators that it called.")}
-FIELDS = {"int64_t": ("i64", "r.{0}"), "int32_t": ("bool", "r.{0} != 0"), "tt_dtype": ("Option<DType>", "DType::from_raw(r.{0})"),
-          "tt_device": ("Option<Device>", "DeviceType::from_raw(r.{0}.type_).map(|_| Device::of_raw(r.{0}))")}
-PUBLIC = {"nn": "Layers: constructors of modules.", "optim": "Optimizers.", "lr": "Schedules of learning rates.",
-          "opts": "Options of operators: builders over what a call is given beyond its arguments."}
+ROWS = {
+    "tt_live_row": (
+        "Live",
+        'A kind of objects that are alive: "tensor", "node", "module", …; tensors by all that is told here.',
+    ),
+    "tt_profile_row": (
+        "ProfileRow",
+        "Calls of an operator; self_ns: without the operators that it called.",
+    ),
+}
+FIELDS = {
+    "int64_t": ("i64", "r.{0}"),
+    "int32_t": ("bool", "r.{0} != 0"),
+    "tt_dtype": ("Option<DType>", "DType::from_raw(r.{0})"),
+    "tt_device": (
+        "Option<Device>",
+        "DeviceType::from_raw(r.{0}.type_).map(|_| Device::of_raw(r.{0}))",
+    ),
+}
+PUBLIC = {
+    "nn": "Layers: constructors of modules.",
+    "optim": "Optimizers.",
+    "lr": "Schedules of learning rates.",
+    "opts": "Options of operators: builders over what a call is given beyond its arguments.",
+}
 # trait, method, method with a number, the number first (or None)
-BINARY = [("Add", "add", "add_scalar", "x.add_scalar(n)"), ("Sub", "sub", "sub_scalar", "x.rsub_scalar(n)"), ("Mul", "mul", "mul_scalar", "x.mul_scalar(n)"),
-          ("Div", "div", "div_scalar", "x.reciprocal()?.mul_scalar(n)"), ("Rem", "rem", "remainder_scalar", None), ("BitAnd", "bitand", "bitwise_and_scalar", None),
-          ("BitOr", "bitor", "bitwise_or_scalar", None), ("BitXor", "bitxor", "bitwise_xor_scalar", None)]
-NAMED = {"rem": "remainder", "bitand": "bitwise_and", "bitor": "bitwise_or", "bitxor": "bitwise_xor"}
+BINARY = [
+    ("Add", "add", "add_scalar", "x.add_scalar(n)"),
+    ("Sub", "sub", "sub_scalar", "x.rsub_scalar(n)"),
+    ("Mul", "mul", "mul_scalar", "x.mul_scalar(n)"),
+    ("Div", "div", "div_scalar", "x.reciprocal()?.mul_scalar(n)"),
+    ("Rem", "rem", "remainder_scalar", None),
+    ("BitAnd", "bitand", "bitwise_and_scalar", None),
+    ("BitOr", "bitor", "bitwise_or_scalar", None),
+    ("BitXor", "bitxor", "bitwise_xor_scalar", None),
+]
+NAMED = {
+    "rem": "remainder",
+    "bitand": "bitwise_and",
+    "bitor": "bitwise_or",
+    "bitxor": "bitwise_xor",
+}
 
 
 def row(s):
@@ -33,66 +64,155 @@ def row(s):
             kind, value = FIELDS[f.type.name]
         fields.append(f"    pub {f.name}: {kind},")
         values.append(f"{f.name}: " + value.replace("{0}", f.name))
-    return [f"/// {doc}", "#[derive(Clone, Debug, PartialEq)]", "#[allow(missing_docs)]", f"pub struct {name} {{"] + fields + [
-        "}", f"impl {name} {{", f"    pub(crate) fn of_raw(r: sys::{s.name}) -> {name} {{", f"        {name} {{ {', '.join(values)} }}", "    }", "}", ""]
+    return (
+        [
+            f"/// {doc}",
+            "#[derive(Clone, Debug, PartialEq)]",
+            "#[allow(missing_docs)]",
+            f"pub struct {name} {{",
+        ]
+        + fields
+        + [
+            "}",
+            f"impl {name} {{",
+            f"    pub(crate) fn of_raw(r: sys::{s.name}) -> {name} {{",
+            f"        {name} {{ {', '.join(values)} }}",
+            "    }",
+            "}",
+            "",
+        ]
+    )
 
 
 def checkpoint(s):
-    out = ["impl<'a> crate::Checkpoint<'a> {", "    /// Of nothing yet.", "    #[allow(clippy::new_without_default)]", "    pub fn new() -> Self {",
-           f"        Self(sys::{s.name} {{ struct_size: std::mem::size_of::<sys::{s.name}>(), ..Default::default() }}, PhantomData)", "    }"]
+    out = [
+        "impl<'a> crate::Checkpoint<'a> {",
+        "    /// Of nothing yet.",
+        "    #[allow(clippy::new_without_default)]",
+        "    pub fn new() -> Self {",
+        f"        Self(sys::{s.name} {{ struct_size: std::mem::size_of::<sys::{s.name}>(), ..Default::default() }}, PhantomData)",
+        "    }",
+    ]
     for f in s.fields[1:]:
         if f.name == "extra":  # which a load changes: by hand
             continue
-        out += [f"    /// With this {f.name}.", "    #[must_use]", f"    pub fn {f.name}(mut self, part: &'a {HANDLES[f.type.to.name][0]}) -> Self {{", f"        self.0.{f.name} = part.raw();", "        self", "    }"]
+        out += [
+            f"    /// With this {f.name}.",
+            "    #[must_use]",
+            f"    pub fn {f.name}(mut self, part: &'a {HANDLES[f.type.to.name][0]}) -> Self {{",
+            f"        self.0.{f.name} = part.raw();",
+            "        self",
+            "    }",
+        ]
     return out + ["}", ""]
 
 
-RUNTIME = {"allocator": "Memory from here; else from the C allocator.", "executor": "Threads of this; else tt's own.",
-           "logger": "Tells what happens; else nobody.", "memory_limit": "Bytes; 0: none.", "threads": "0 or 1: only the calling thread.",
-           "queue_drops": "1: ends of closures and imported memory wait for `Runtime::poll`.", "isa": "0: the best of this CPU; 1 baseline, 2 avx2, 3 avx512."}
+RUNTIME = {
+    "allocator": "Memory from here; else from the C allocator.",
+    "executor": "Threads of this; else tt's own.",
+    "logger": "Tells what happens; else nobody.",
+    "memory_limit": "Bytes; 0: none.",
+    "threads": "0 or 1: only the calling thread.",
+    "queue_drops": "1: ends of closures and imported memory wait for `Runtime::poll`.",
+    "isa": "0: the best of this CPU; 1 baseline, 2 avx2, 3 avx512.",
+}
 
 
 def runtime_opts(s):
     hooks = [f for f in s.fields if isinstance(f.type, Pointer)]
     numbers = [f for f in s.fields[1:] if f not in hooks and f.name != "pad"]
-    out = ["/// What a [`Runtime`](crate::Runtime) is made with. Hooks live as long as its last object, which nobody knows: they are static.",
-           "#[derive(Clone, Copy, Default)]", "pub struct RuntimeOpts {", f"    raw: sys::{s.name},"]
+    out = [
+        "/// What a [`Runtime`](crate::Runtime) is made with. Hooks live as long as its last object, which nobody knows: they are static.",
+        "#[derive(Clone, Copy, Default)]",
+        "pub struct RuntimeOpts {",
+        f"    raw: sys::{s.name},",
+    ]
     out += [f"    {f.name}: Option<sys::{f.type.to.name}>," for f in hooks]
-    out += ["}", "impl RuntimeOpts {", "    /// All at their defaults.", "    pub fn new() -> RuntimeOpts {",
-            f"        RuntimeOpts {{ raw: sys::{s.name} {{ struct_size: std::mem::size_of::<sys::{s.name}>(), ..Default::default() }}, ..Default::default() }}", "    }"]
+    out += [
+        "}",
+        "impl RuntimeOpts {",
+        "    /// All at their defaults.",
+        "    pub fn new() -> RuntimeOpts {",
+        f"        RuntimeOpts {{ raw: sys::{s.name} {{ struct_size: std::mem::size_of::<sys::{s.name}>(), ..Default::default() }}, ..Default::default() }}",
+        "    }",
+    ]
     for f in numbers:
-        out += [f"    /// {RUNTIME[f.name]}", "    #[must_use]", f"    pub fn {f.name}(mut self, value: {rust_type(f.type)}) -> RuntimeOpts {{",
-                f"        self.raw.{f.name} = value;", "        self", "    }"]
+        out += [
+            f"    /// {RUNTIME[f.name]}",
+            "    #[must_use]",
+            f"    pub fn {f.name}(mut self, value: {rust_type(f.type)}) -> RuntimeOpts {{",
+            f"        self.raw.{f.name} = value;",
+            "        self",
+            "    }",
+        ]
     for f in hooks:
-        out += [f"    /// {RUNTIME[f.name]}", "    #[must_use]", f"    pub fn {f.name}<T: crate::{TRAITS[f.type.to.name]} + 'static>(mut self, hook: &'static T) -> RuntimeOpts {{",
-                f"        self.{f.name} = Some(super::callbacks::{f.type.to.name}::table::<T>(hook as *const T as *mut _));", "        self", "    }"]
-    out += ["    /// f with the C struct, whose hooks tt copies.", f"    pub(crate) fn with_raw<R>(mut self, f: impl FnOnce(&sys::{s.name}) -> R) -> R {{"]
-    out += [f"        self.raw.{f.name} = self.{f.name}.as_ref().map_or(std::ptr::null(), |h| h);" for f in hooks]
+        out += [
+            f"    /// {RUNTIME[f.name]}",
+            "    #[must_use]",
+            f"    pub fn {f.name}<T: crate::{TRAITS[f.type.to.name]} + 'static>(mut self, hook: &'static T) -> RuntimeOpts {{",
+            f"        self.{f.name} = Some(super::callbacks::{f.type.to.name}::table::<T>(hook as *const T as *mut _));",
+            "        self",
+            "    }",
+        ]
+    out += [
+        "    /// f with the C struct, whose hooks tt copies.",
+        f"    pub(crate) fn with_raw<R>(mut self, f: impl FnOnce(&sys::{s.name}) -> R) -> R {{",
+    ]
+    out += [
+        f"        self.raw.{f.name} = self.{f.name}.as_ref().map_or(std::ptr::null(), |h| h);"
+        for f in hooks
+    ]
     return out + ["        f(&self.raw)", "    }", "}", ""]
 
 
 def operators():
-    out = [HEAD.format("codegen/rust/rows.py") + "use crate::prelude::*;\nuse crate::tensor::refuse;\nuse std::ops;\n"]
+    out = [
+        HEAD.format("codegen/rust/rows.py")
+        + "use crate::prelude::*;\nuse crate::tensor::refuse;\nuse std::ops;\n"
+    ]
     for trait, name, scalar, flipped in BINARY:
         method = NAMED.get(name, name)
         for a in ("Tensor", "&Tensor"):
             for b in ("Tensor", "&Tensor"):
-                out += impl(f"{trait}<{b}>", a, name, b, f"Tensor::{method}({'' if a[0] == '&' else '&'}self, {'' if b[0] == '&' else '&'}other)")
-            for n in ("f64", "i64") if flipped else ("i64",):  # one float, one integer: literals need no type
+                out += impl(
+                    f"{trait}<{b}>",
+                    a,
+                    name,
+                    b,
+                    f"Tensor::{method}({'' if a[0] == '&' else '&'}self, {'' if b[0] == '&' else '&'}other)",
+                )
+            for n in (
+                ("f64", "i64") if flipped else ("i64",)
+            ):  # one float, one integer: literals need no type
                 out += impl(f"{trait}<{n}>", a, name, n, f"self.{scalar}(other)")
                 if flipped:
-                    out += impl(f"{trait}<{a}>", n, name, a, f"flip(&other, self, |x, n| {flipped})")
+                    out += impl(
+                        f"{trait}<{a}>", n, name, a, f"flip(&other, self, |x, n| {flipped})"
+                    )
     for a in ("Tensor", "&Tensor"):
         out += impl("Neg", a, "neg", None, f"Tensor::neg({'' if a[0] == '&' else '&'}self)")
         out += impl("Not", a, "not", None, f"Tensor::bitwise_not({'' if a[0] == '&' else '&'}self)")
-    out += ["fn flip(x: &Tensor, n: impl Into<Scalar>, f: impl FnOnce(&Tensor, Scalar) -> Result<Tensor>) -> Result<Tensor> {", "    f(x, n.into())", "}", ""]
+    out += [
+        "fn flip(x: &Tensor, n: impl Into<Scalar>, f: impl FnOnce(&Tensor, Scalar) -> Result<Tensor>) -> Result<Tensor> {",
+        "    f(x, n.into())",
+        "}",
+        "",
+    ]
     return "\n".join(out)
 
 
 def impl(trait, receiver, name, other, call):
     param = f", other: {other}" if other else ""
-    return [f"impl ops::{trait} for {receiver} {{", "    type Output = Tensor;", "    #[inline]", "    #[track_caller]",
-            f"    fn {name}(self{param}) -> Tensor {{", f"        {call}.unwrap_or_else(|e| refuse(e))", "    }", "}"]
+    return [
+        f"impl ops::{trait} for {receiver} {{",
+        "    type Output = Tensor;",
+        "    #[inline]",
+        "    #[track_caller]",
+        f"    fn {name}(self{param}) -> Tensor {{",
+        f"        {call}.unwrap_or_else(|e| refuse(e))",
+        "    }",
+        "}",
+    ]
 
 
 def generate(api):
@@ -105,7 +225,15 @@ def generate(api):
         elif s.name == "tt_checkpoint":
             out += checkpoint(s)
     folder = "bindings/rust/tt/src/gen"
-    modules = [HEAD.format("codegen/rust/rows.py")] + [f"mod {m};" for m in ("handles", "operators", "ops", "rows", "types")]
-    modules += ["pub(crate) mod callbacks;"] + [f"/// {doc}\npub mod {m};" for m, doc in PUBLIC.items()]
+    modules = [HEAD.format("codegen/rust/rows.py")] + [
+        f"mod {m};" for m in ("handles", "operators", "ops", "rows", "types")
+    ]
+    modules += ["pub(crate) mod callbacks;"] + [
+        f"/// {doc}\npub mod {m};" for m, doc in PUBLIC.items()
+    ]
     modules += ["pub use self::{handles::*, ops::*, rows::*, types::*};", ""]
-    return {f"{folder}/mod.rs": "\n".join(modules), f"{folder}/rows.rs": "\n".join(out), f"{folder}/operators.rs": operators()}
+    return {
+        f"{folder}/mod.rs": "\n".join(modules),
+        f"{folder}/rows.rs": "\n".join(out),
+        f"{folder}/operators.rs": operators(),
+    }

@@ -17,31 +17,81 @@ def differentiable(op):
 
 def row(op):
     args = ", ".join(f'{{"{a.name}", "{a.type}", {int(a.default is not None)}}}' for a in op.args)
-    facts = [int(differentiable(op)), int("inplace" in op.variants), int("into" in op.variants), -1 if op.list_out else len(op.outs),
-             len(op.args)]
+    facts = [
+        int(differentiable(op)),
+        int("inplace" in op.variants),
+        int("into" in op.variants),
+        -1 if op.list_out else len(op.outs),
+        len(op.args),
+    ]
     return f'{{"{op.name}", {json.dumps(op.get("samples"))}, {", ".join(map(str, facts))}, {{{args}}}}},'
 
 
 # C type of a pointer -> what the test puts there. Other pointers are plain memory.
-KINDS = {"tt_ctx *": "Ctx", "tt_runtime *": "Runtime", "tt_tensor *": "Tensor", "tt_generator *": "Generator", "tt_cancel *": "Cancel",
-         "tt_node *": "Node", "tt_op *": "Op", "tt_function *": "Function", "tt_safetensors *": "Safetensors", "tt_optimizer *": "Optimizer", "tt_scheduler *": "Scheduler",
-         "tt_optimizer **": "OutOptimizer", "tt_scheduler **": "OutScheduler", "tt_scheduler *const *": "Schedulers", "double *": "Doubles",
-         "tt_module *": "Module", "tt_state_dict *": "StateDict", "tt_module **": "OutModule", "tt_state_dict **": "OutStateDict",
-         "tt_module_def *": "ModuleDef", "tt_checkpoint *": "Checkpoint",
-         "tt_tensor **": "OutTensor", "tt_runtime **": "OutRuntime",
-         "tt_ctx **": "OutCtx", "tt_generator **": "OutGenerator", "tt_cancel **": "OutCancel", "tt_node **": "OutNode", "tt_safetensors **": "OutSafetensors", "tt_op **": "Out",
-         "tt_tensor *const *": "Tensors", "tt_scalar *": "Scalar", "tt_device *": "Device", "tt_index *": "Index", "tt_value *": "Values",
-         "tt_function_def *": "FunctionDef", "tt_op_def *": "OpDef", "char *": "Text", "char *const *": "Texts", "int64_t *": "Ints"}
-CALLBACKS = {"tt_module_hook", "tt_module_pre_hook", "tt_lr_lambda_fn", "tt_optim_closure", "tt_grad_hook", "tt_node_hook", "tt_accumulate_hook", "tt_trace_fn"}
+KINDS = {
+    "tt_ctx *": "Ctx",
+    "tt_runtime *": "Runtime",
+    "tt_tensor *": "Tensor",
+    "tt_generator *": "Generator",
+    "tt_cancel *": "Cancel",
+    "tt_node *": "Node",
+    "tt_op *": "Op",
+    "tt_function *": "Function",
+    "tt_safetensors *": "Safetensors",
+    "tt_optimizer *": "Optimizer",
+    "tt_scheduler *": "Scheduler",
+    "tt_optimizer **": "OutOptimizer",
+    "tt_scheduler **": "OutScheduler",
+    "tt_scheduler *const *": "Schedulers",
+    "double *": "Doubles",
+    "tt_module *": "Module",
+    "tt_state_dict *": "StateDict",
+    "tt_module **": "OutModule",
+    "tt_state_dict **": "OutStateDict",
+    "tt_module_def *": "ModuleDef",
+    "tt_checkpoint *": "Checkpoint",
+    "tt_tensor **": "OutTensor",
+    "tt_runtime **": "OutRuntime",
+    "tt_ctx **": "OutCtx",
+    "tt_generator **": "OutGenerator",
+    "tt_cancel **": "OutCancel",
+    "tt_node **": "OutNode",
+    "tt_safetensors **": "OutSafetensors",
+    "tt_op **": "Out",
+    "tt_tensor *const *": "Tensors",
+    "tt_scalar *": "Scalar",
+    "tt_device *": "Device",
+    "tt_index *": "Index",
+    "tt_value *": "Values",
+    "tt_function_def *": "FunctionDef",
+    "tt_op_def *": "OpDef",
+    "char *": "Text",
+    "char *const *": "Texts",
+    "int64_t *": "Ints",
+}
+CALLBACKS = {
+    "tt_module_hook",
+    "tt_module_pre_hook",
+    "tt_lr_lambda_fn",
+    "tt_optim_closure",
+    "tt_grad_hook",
+    "tt_node_hook",
+    "tt_accumulate_hook",
+    "tt_trace_fn",
+}
 NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU", "chunks": "1"}
-PROTOTYPE = re.compile(r"^(?!typedef\b)((?:const )?[a-z]\w*(?: \**|\b) ?\**)(tt_\w+)\(([^;]*)\);", re.M)
+PROTOTYPE = re.compile(
+    r"^(?!typedef\b)((?:const )?[a-z]\w*(?: \**|\b) ?\**)(tt_\w+)\(([^;]*)\);", re.M
+)
 
 
 def header_functions():
     """(result type, name, parameters) of every function of tt.h."""
     text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/tt.h").read_text(), flags=re.S)
     for m in PROTOTYPE.finditer(text):
-        yield m.group(1).strip(), m.group(2), [" ".join(p.split()) for p in split_top(m.group(3)) if p != "void"]
+        yield m.group(1).strip(), m.group(2), [
+            " ".join(p.split()) for p in split_top(m.group(3)) if p != "void"
+        ]
 
 
 def parameter(text):
@@ -104,7 +154,13 @@ def hostile(result, name, params, op):
                         places.append((f"Opt{kind}", field))
             args.append("&o")
         else:
-            cast = f"({p[2]})" if p[0] == "Callback" and p[2] != "callback" else "(void (*)(void *))" if p[0] == "Callback" else ""
+            cast = (
+                f"({p[2]})"
+                if p[0] == "Callback" and p[2] != "callback"
+                else "(void (*)(void *))"
+                if p[0] == "Callback"
+                else ""
+            )
             args.append(f"{cast}p[{len(places)}]")
             arg = op.arg(p[1]) if op else None
             places.append((f"Maybe{p[0]}" if arg and arg.type.endswith("?") else p[0], p[1]))
@@ -112,7 +168,10 @@ def hostile(result, name, params, op):
         return None
     call = f"{name}({', '.join(args)})"
     ends = {"tt_status": f"return {call};", "void": f"{call};\n  return 0;"}
-    ends = ends.get(result, f"return (int64_t)(intptr_t){call};" if "*" in result else f"return (int64_t){call};")
+    ends = ends.get(
+        result,
+        f"return (int64_t)(intptr_t){call};" if "*" in result else f"return (int64_t){call};",
+    )
     kind = {"tt_status": "kStatus", "void": "kVoid"}.get(result, "kFact")
     body = "\n".join([f"static int64_t call_{name}(void **p) {{", *before, f"  {ends}", "}"])
     table = ", ".join(f'{{k{k}, "{n}"}}' for k, n in places)
@@ -124,10 +183,23 @@ def hostile_calls(ops, groups):
     functions += [("tt_status", n, p, op) for n, p, op in exported(ops)]
     functions += [("tt_status", n, p, cls) for n, p, cls in classes.exported(groups)]
     rows = [h for h in (hostile(*f) for f in functions) if h]
-    return HEADER + "\n".join(body for body, _ in rows) + "\nstatic const Function kFunctions[] = {\n" + "\n".join(r for _, r in rows) + "\n};\n"
+    return (
+        HEADER
+        + "\n".join(body for body, _ in rows)
+        + "\nstatic const Function kFunctions[] = {\n"
+        + "\n".join(r for _, r in rows)
+        + "\n};\n"
+    )
 
 
 def generate(ops, groups):
-    head = HEADER + "// {name, samples, differentiable, in place, into, outs (-1: a list), arguments, {{name, type, has a default}, …}}\n"
-    return {"tests/gen/op_rows.inc": head + "\n".join(row(op) for op in ops.values() if not op.internal) + "\n",
-            "tests/gen/hostile_calls.inc": hostile_calls(ops, groups)}
+    head = (
+        HEADER
+        + "// {name, samples, differentiable, in place, into, outs (-1: a list), arguments, {{name, type, has a default}, …}}\n"
+    )
+    return {
+        "tests/gen/op_rows.inc": head
+        + "\n".join(row(op) for op in ops.values() if not op.internal)
+        + "\n",
+        "tests/gen/hostile_calls.inc": hostile_calls(ops, groups),
+    }

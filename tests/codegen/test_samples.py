@@ -2,7 +2,6 @@
 import pytest
 from codegen.model.schema import Op, parse_schema
 from codegen.tests import samples
-from conftest import ROOT
 
 ADD = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor"
 ADD_SCALAR = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor"
