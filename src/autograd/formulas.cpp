@@ -115,10 +115,10 @@ TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_stride
                               int64_t base_offset, Ints size, Ints stride,
                               Opt<int64_t> storage_offset) {
   int64_t offset = storage_offset.or_else(base_offset);
-  int64_t start = offset < base_offset ? offset : base_offset;
+  int64_t start = min(offset, base_offset);
   int64_t view_end = offset + extent(size, stride);
   int64_t base_end = base_offset + extent(base_sizes, base_strides);
-  const int64_t n = (view_end > base_end ? view_end : base_end) - start;
+  const int64_t n = max(view_end, base_end) - start;
   TensorRef buffer =
       accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
   if (may_overlap_self(base_sizes, base_strides)) {

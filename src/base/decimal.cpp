@@ -2,6 +2,7 @@
 // Floating-Point Numbers Quickly and Accurately", PLDI 1996 (free-format algorithm); fixed counts
 // by plain long division.
 #include "base/format.h"
+#include "base/arith.h"
 
 #include <string.h>
 
@@ -262,7 +263,7 @@ int put_zeros(char* out, int n) {
   return n > 0 ? n : 0;
 }
 
-int clamp_digits(int digits) { return digits < 0 ? 0 : digits > kMaxDigits ? kMaxDigits : digits; }
+int clamp_digits(int digits) { return digits < 0 ? 0 : min(kMaxDigits, digits); }
 
 }  // namespace
 
@@ -301,7 +302,7 @@ int format_double(char* out, double v, bool as_f32) noexcept {
     }
     return n + put_exponent(out + n, g.k - 1);
   }
-  const int whole = g.k <= 0 ? 0 : g.k < g.n ? g.k : g.n;  // digits before the point
+  const int whole = g.k <= 0 ? 0 : min(g.k, g.n);  // digits before the point
   if (g.k <= 0) out[n++] = '0';
   memcpy(out + n, g.d, size_t(whole));
   n += whole;
@@ -321,7 +322,7 @@ int format_fixed(char* out, double v, int digits) noexcept {
   Digits g;
   if (v != 0) rounded(decode(v, false), -1, digits, &g);
   if (g.n == 0) g.k = -digits;
-  const int whole = g.k > 0 ? g.k : 0;
+  const int whole = max<int64_t>(g.k, 0);
   if (whole == 0) out[n++] = '0';
   memcpy(out + n, g.d, size_t(whole));
   n += whole;

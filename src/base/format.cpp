@@ -1,6 +1,7 @@
 // format_to(): "{}" templates over FmtArg values.
 #include "base/error.h"
 #include "base/format.h"
+#include "base/arith.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ struct Sink {
   int64_t cap, n = 0;
   void put(const char* s, int64_t len) {
     const int64_t room = cap - 1 - n;
-    const int64_t fits = len < room ? len : room;
+    const int64_t fits = min(len, room);
     if (fits > 0) memcpy(out + n, s, size_t(fits));
     n += len;
   }

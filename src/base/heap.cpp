@@ -3,6 +3,7 @@
 #include "base/heap.h"
 
 #include "base/arena.h"
+#include "base/arith.h"
 
 #include <string.h>
 
@@ -73,7 +74,7 @@ bool refill(Heap* h, int cls) {
   if (!s || s->carved == capacity(s)) {
     if (h->num_slabs >= h->collect_at) {
       heap_collect(h);
-      h->collect_at = h->num_slabs * 2 > kCollectFrom ? h->num_slabs * 2 : kCollectFrom;
+      h->collect_at = max(h->num_slabs * 2, kCollectFrom);
       if (h->free[cls]) return true;
     }
     // Under a limit this may collect the heap too.

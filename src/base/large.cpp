@@ -1,5 +1,6 @@
 // Blocks above kSmallMax: a cache over the host's allocator, in bins of one size each.
 #include "base/arena.h"
+#include "base/arith.h"
 
 namespace TT_NS {
 
@@ -66,7 +67,7 @@ LargeBlock* find(LargeCache* c, int bin) {
 
 // The oldest blocks above the cache's bound, linked by bin_next.
 LargeBlock* take_surplus(LargeCache* c) {
-  const int64_t keep = 2 * c->peak_live > kKeepCached ? 2 * c->peak_live : kKeepCached;
+  const int64_t keep = max(2 * c->peak_live, kKeepCached);
   LargeBlock* out = nullptr;
   while (c->cached > keep) {
     LargeBlock* b = c->oldest;

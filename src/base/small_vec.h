@@ -1,6 +1,7 @@
 // SmallVec<T, N>: growable array with N inline elements; spills into the running call's heap.
 #pragma once
 
+#include "base/arith.h"
 #include "base/heap.h"
 
 #include <initializer_list>
@@ -92,7 +93,7 @@ template <class T, int N> class SmallVec {
  private:
   T* local() { return reinterpret_cast<T*>(buf_); }
   TT_NOINLINE void grow(int64_t need) {
-    int64_t cap = cap_ * 2 > need ? cap_ * 2 : need;
+    int64_t cap = max(cap_ * 2, need);
     T* p = static_cast<T*>(mem_alloc(size_t(cap) * sizeof(T)));
     for (int64_t i = 0; i < n_; i++) {
       new (p + i) T(std::move(p_[i]));

@@ -1,5 +1,6 @@
 #include "core/device_alloc.h"
 
+#include "base/arith.h"
 #include "base/os.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ static int size_class(size_t bytes, size_t* rounded) {
   }
   int log = 63 - __builtin_clzll(bytes - 1);
   size_t step = size_t(1) << (log - 2);
-  size_t r = (bytes + step - 1) / step * step;
+  size_t r = round_up(bytes, step);
   *rounded = r;
   return (log - 9) * 4 + int((r - (size_t(1) << log)) / step);
 }

@@ -162,7 +162,7 @@ void Printer::put_row(const char* at, int64_t indent) {
   const int64_t n = t_.size(dim);
   const int64_t length = re_.width + 2 + (complex_ ? im_.width + 1 : 0);
   const int64_t fit = (kLineWidth - indent) / length;
-  const int64_t per_line = fit > 1 ? fit : 1;
+  const int64_t per_line = max<int64_t>(fit, 1);
   w_.put("[");
   for (int64_t i = 0, shown = 0; i < n; i++, shown++) {
     if (shown) w_.put(",");

@@ -58,7 +58,7 @@ uint64_t dim_mask(Ints dims, int64_t ndim, bool empty_is_all, const char* arg) {
 
 Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name) {
   Shape out;
-  int64_t n = a.n > b.n ? a.n : b.n;
+  int64_t n = max(a.n, b.n);
   out.resize(n);
   for (int64_t i = 1; i <= n; i++) {
     int64_t x = i <= a.n ? a[a.n - i] : 1;

@@ -22,7 +22,7 @@ inline void contiguous_strides(Ints sizes, int64_t* strides) {
   int64_t step = 1;
   for (int64_t d = sizes.n - 1; d >= 0; d--) {
     strides[d] = step;
-    step *= sizes[d] > 1 ? sizes[d] : 1;
+    step *= max<int64_t>(sizes[d], 1);
   }
 }
 // Of sizes [N, C, spatial…] whose channels lie innermost, N outermost; as PyTorch's, 0 may be among

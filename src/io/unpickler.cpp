@@ -63,7 +63,7 @@ bool Unpickler::number(PickleValue v, int64_t* out) const {
   for (int i = 7; i < n; i++)
     if (b[i] != sign && (i > 7 || (b[i] ^ sign) & 0x80)) return false;
   memset(out, sign, 8);
-  memcpy(out, b, size_t(n < 8 ? n : 8));
+  memcpy(out, b, size_t(min<int64_t>(n, 8)));
   return true;
 }
 

@@ -22,7 +22,7 @@ bool signed_as(const char* p, char a, char b) {
 }
 
 int compare(Span<const char> a, Span<const char> b) {
-  const int order = memcmp(a.ptr, b.ptr, size_t(a.n < b.n ? a.n : b.n));
+  const int order = memcmp(a.ptr, b.ptr, size_t(min(a.n, b.n)));
   return order ? order : a.n < b.n ? -1 : a.n > b.n;
 }
 
@@ -50,7 +50,7 @@ ZipReader::ZipReader(const char* path) : path_(path) {
 // The record of the archive's end is the last thing in the file but for a comment; its zip64 form
 // stands before it.
 void ZipReader::find_directory() {
-  const int64_t n = file_bytes_ < kEndBytes + kMostComment ? file_bytes_ : kEndBytes + kMostComment;
+  const int64_t n = min(file_bytes_, kEndBytes + kMostComment);
   const int64_t from = file_bytes_ - n;
   SmallVec<char, 24> tail;
   tail.resize(n);
@@ -195,7 +195,7 @@ void ZipReader::read(int64_t i, char* out, int64_t bytes) const {
     const bool wanted = done < bytes;
     const int64_t left = (wanted ? bytes : e.bytes) - done;
     const int64_t most = wanted ? 256 * 1024 : int64_t(sizeof rest);
-    n = left < most ? left : most;
+    n = min(left, most);
     char* to = wanted ? out + done : rest;
     read_all(open_.file, path_, to, n, e.begin + done);
     crc = crc_(crc, to, n);

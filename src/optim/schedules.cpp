@@ -66,7 +66,7 @@ static Rate linear_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
   return only_lr(lr * (1 + rise / (total * start + double(e - 1) * rise)));
 }
 static Rate linear_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
-  const int64_t done = e < s.count[0] ? e : s.count[0];
+  const int64_t done = min(e, s.count[0]);
   return only_lr(base * (s.real[0] + (s.real[1] - s.real[0]) * double(done) / double(s.count[0])));
 }
 static constinit const SchedulerClass kLinear = {"LinearLR", linear_next, linear_closed};
@@ -77,7 +77,7 @@ static Rate polynomial_next(Scheduler& s, int64_t e, int64_t, double lr, double)
   return only_lr(lr * pow((1 - double(e) / total) / (1 - double(e - 1) / total), s.real[0]));
 }
 static Rate polynomial_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
-  const int64_t done = e < s.count[0] ? e : s.count[0];
+  const int64_t done = min(e, s.count[0]);
   return only_lr(base * pow(1 - double(done) / double(s.count[0]), s.real[0]));
 }
 static constinit const SchedulerClass kPolynomial = {"PolynomialLR", polynomial_next,

@@ -206,7 +206,7 @@ OptimPlan Step::plan_of(const Batch& b) const {
   plan.n_items = b.n_items;
   plan.items = o_.items.data() + b.first;
   const int64_t grain = kParallelGrain * b.units / b.elements;
-  plan.run = {{b.units, 0}, {grain < 1 ? 1 : grain, 1}, 1, 0};
+  plan.run = {{b.units, 0}, {max<int64_t>(1, grain), 1}, 1, 0};
   return plan;
 }
 

@@ -23,15 +23,15 @@ inline void build_channel_sums(ChannelSumPlan* p, int32_t dtype, int64_t outer, 
   p->inner = inner;
   p->eps = eps;
   p->chunk = channel_chunk(channels, inner);
-  const int64_t rows = p->chunk < outer ? p->chunk : outer;
-  const int64_t chunks = (outer + p->chunk - 1) / p->chunk;
+  const int64_t rows = min(p->chunk, outer);
+  const int64_t chunks = ceil_div(outer, p->chunk);
   p->part = row_chunk(chunks * channels, inner, 1);
-  p->n_parts = (inner + p->part - 1) / p->part;
+  p->n_parts = ceil_div(inner, p->part);
   p->n_chunks = chunks * p->n_parts;  // more than one part: chunk is 1
   one_stage(&p->run, inner == 1 ? p->n_chunks : p->n_chunks * channels,
             row_grain(rows * (inner == 1 ? channels : p->part)));
   p->run.n = 2;
-  p->run.units[1] = (channels + kChannelTile - 1) / kChannelTile;
+  p->run.units[1] = ceil_div(channels, kChannelTile);
   p->run.grain[1] = row_grain(p->n_chunks * kChannelTile * 2);
 }
 inline int64_t channel_workspace_bytes(const ChannelSumPlan* p) {
@@ -47,10 +47,10 @@ inline void build_channel_affine(ChannelAffinePlan* p, int32_t dtype, int32_t we
   p->channels = channels;
   p->inner = inner;
   p->chunk = channel_chunk(channels, inner);
-  const int64_t rows = p->chunk < outer ? p->chunk : outer;
+  const int64_t rows = min(p->chunk, outer);
   p->part = row_chunk(outer * channels, inner, 1);
-  p->n_parts = (inner + p->part - 1) / p->part;
-  if (inner == 1) one_stage(&p->run, (outer + p->chunk - 1) / p->chunk, row_grain(rows * channels));
+  p->n_parts = ceil_div(inner, p->part);
+  if (inner == 1) one_stage(&p->run, ceil_div(outer, p->chunk), row_grain(rows * channels));
   else one_stage(&p->run, outer * channels * p->n_parts, row_grain(p->part));
 }
 

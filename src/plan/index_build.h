@@ -23,7 +23,7 @@ struct IndexArgs {
 
 namespace index_detail {
 
-inline int64_t chunks(int64_t n, int64_t of) { return (n + of - 1) / of; }
+inline int64_t chunks(int64_t n, int64_t of) { return ceil_div(n, of); }
 
 inline void one_stage(Stages* s, int64_t units, int64_t grain) {
   s->units[0] = units;

@@ -1,4 +1,5 @@
 // Plans use the kernel signature and item sizes of core.
 #pragma once
 
+#include "base/arith.h"
 #include "core/kernel.h"

@@ -85,7 +85,7 @@ TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
                                            : 512;
 }
 TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
-TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return ceil_div(x, unit); }
 
 // Rows path: true iff each column of b is one run of memory, so that c's elements are dot products.
 TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {

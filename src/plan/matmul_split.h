@@ -55,7 +55,7 @@ namespace matmul_detail {
 
 // Pieces of at least `least` terms each, as many as `units` need to make `parts`.
 TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t least, int64_t parts) {
-  least = least < kMatmulLeastDepth ? kMatmulLeastDepth : least;
+  least = max(kMatmulLeastDepth, least);
   const int64_t pieces = matmul_min(matmul_ceil(parts, units), k / least);
   s->units = units;
   if (pieces < 2) return;
@@ -75,7 +75,7 @@ TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
   if (s->pieces * p.batch < 2 * own) return void(s->pieces = 1);
   const int64_t room = kMatmulTasksBytes / matmul_layout(p, s->pieces > 1).bytes();
   s->tasks = matmul_min(matmul_min(tasks, s->pieces * p.batch),
-                        matmul_min(room < 8 ? 8 : room, kMatmulMostTasks));
+                        matmul_min(max<int64_t>(8, room), kMatmulMostTasks));
   s->flops = p.batch * p.k * term / s->tasks;
 }
 

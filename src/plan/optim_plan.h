@@ -71,7 +71,7 @@ struct ClipPlan {
   char* total;
 };
 
-constexpr int64_t optim_units(int64_t n) { return (n + kOptimUnit - 1) / kOptimUnit; }
+constexpr int64_t optim_units(int64_t n) { return ceil_div(n, kOptimUnit); }
 
 // Walks units: the item of a unit, and its elements [from, to).
 template <class Item> struct ItemWalk {

@@ -47,7 +47,7 @@ inline void build_random(RandomPlan* r, int32_t dtype, int64_t n, uint64_t seed,
   r->exponential = false;
   r->low = 0;
   r->range = 1;
-  r->run.units[0] = (n + kRandomChunk - 1) / kRandomChunk;
+  r->run.units[0] = ceil_div(n, kRandomChunk);
   r->run.units[1] = 0;
   r->run.grain[0] = 4;
   r->run.grain[1] = 1;

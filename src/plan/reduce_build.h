@@ -83,7 +83,7 @@ inline void split_rows(ReducePlan* p) {
   const int64_t piece = 2 * kUnitWork;
   if (p->n_out < 32 && p->length >= 2 * piece) {
     p->split_len = piece;
-    p->splits = (p->length + piece - 1) / piece;
+    p->splits = ceil_div(p->length, piece);
   }
   p->run.units[0] = p->n_out * p->splits;
   p->run.grain[0] = clamp<int64_t>(kUnitWork / (p->split_len + 1), 1, kUnitWork);
@@ -96,15 +96,15 @@ inline void split_columns(ReducePlan* p) {
   const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4;
   const int64_t most =
       in_place ? kReduceMaxTile / 4 : kReduceLoadTile / (p->dtype == TT_C128 ? 16 : 8);
-  p->tile = columns < most ? columns : most;
-  p->n_tiles = (columns + p->tile - 1) / p->tile;
+  p->tile = min(columns, most);
+  p->n_tiles = ceil_div(columns, p->tile);
   const int64_t others = p->n_out / columns * p->n_tiles;
   p->splits = 1;
   p->split_len = p->length;
   const int64_t rows = clamp<int64_t>(kUnitWork * 4 / p->tile, 128, kReduceMaxColumnSplit);
   if ((others < 32 && p->length >= 2 * rows) || p->length > kReduceMaxColumnSplit) {
     p->split_len = rows;
-    p->splits = (p->length + rows - 1) / rows;
+    p->splits = ceil_div(p->length, rows);
   }
   p->run.units[0] = others * p->splits;
   p->run.grain[0] = clamp<int64_t>(kUnitWork / (p->split_len * p->tile + 1), 1, kUnitWork);

@@ -26,8 +26,8 @@ inline void one_stage(Stages* s, int64_t units, int64_t grain) {
 // are few and long. At most kMostChunks, since each may add up what the others left.
 inline int64_t row_chunk(int64_t units, int64_t dim, int64_t width) {
   const int64_t least = 32768 / width;
-  const int64_t part = (dim + kMostChunks - 1) / kMostChunks;
-  const int64_t chunk = ((least < part ? part : least) + 15) / 16 * 16;
+  const int64_t part = ceil_div(dim, kMostChunks);
+  const int64_t chunk = (max(part, least) + 15) / 16 * 16;
   return units >= 32 || dim < 2 * chunk ? dim : chunk;
 }
 
@@ -38,19 +38,18 @@ inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t 
   p->outer = outer;
   p->dim = dim;
   p->inner = inner;
-  p->n_tiles = inner == 1 ? 1 : (inner + kRowTile - 1) / kRowTile;
+  p->n_tiles = inner == 1 ? 1 : ceil_div(inner, kRowTile);
   p->chunk = dim;
   p->n_chunks = 1;
   p->parts = nullptr;
-  one_stage(&p->run, dim ? outer * p->n_tiles : 0,
-            row_grain(dim * (inner < kRowTile ? inner : kRowTile)));
+  one_stage(&p->run, dim ? outer * p->n_tiles : 0, row_grain(dim * min(inner, kRowTile)));
 }
 // After it: cuts rows that are few and long. Sizes are not 0.
 inline void split_softmax(SoftmaxPlan* p) {
   const int64_t units = p->outer * p->n_tiles;
-  const int64_t width = p->inner < kRowTile ? p->inner : kRowTile;
+  const int64_t width = min(p->inner, kRowTile);
   p->chunk = row_chunk(units, p->dim, width);
-  p->n_chunks = (p->dim + p->chunk - 1) / p->chunk;
+  p->n_chunks = ceil_div(p->dim, p->chunk);
   if (p->n_chunks == 1) return;
   one_stage(&p->run, units * p->n_chunks, row_grain(p->chunk * width));
   p->run.n = 3;
@@ -68,11 +67,11 @@ inline void build_scan(ScanPlan* p, int32_t dtype, int64_t outer, int64_t dim, i
   p->outer = outer;
   p->dim = dim;
   p->inner = inner;
-  p->n_tiles = (inner + kRowTile - 1) / kRowTile;
+  p->n_tiles = ceil_div(inner, kRowTile);
   const int64_t units = outer * p->n_tiles;
-  const int64_t width = inner < kRowTile ? inner : kRowTile;
+  const int64_t width = min(inner, kRowTile);
   p->chunk = row_chunk(units, dim, width);
-  p->n_chunks = dim ? (dim + p->chunk - 1) / p->chunk : 0;
+  p->n_chunks = dim ? ceil_div(dim, p->chunk) : 0;
   const int64_t all = units * p->n_chunks;
   const int64_t grain = row_grain(p->chunk * width);
   one_stage(&p->run, p->n_chunks > 1 ? all : 0, grain);
@@ -90,16 +89,16 @@ inline int64_t scan_workspace_bytes(const ScanPlan* p) {
 inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t inner,
                              int64_t threads) {
   constexpr int64_t kLeast = 32768;  // elements of a tile
-  const int64_t tiles = (inner + kRowTile - 1) / kRowTile;
+  const int64_t tiles = ceil_div(inner, kRowTile);
   const int64_t least = dtype == TT_C64 ? 32 : 128 / kItemSize[dtype];
   if (threads == 1 || dtype == TT_C128 || inner < kNarrowProducts || outer * tiles >= 4 * threads)
     return kRowTile;
-  const int64_t widths = (inner + least - 1) / least;
+  const int64_t widths = ceil_div(inner, least);
   const int64_t fit = dim * inner / kLeast;
-  int64_t parts = (threads + outer - 1) / outer;
-  parts = parts < fit ? parts : fit;
+  int64_t parts = ceil_div(threads, outer);
+  parts = min(parts, fit);
   if (parts < tiles) parts = tiles;
-  const int64_t width = (widths + parts - 1) / parts * least;
+  const int64_t width = ceil_div(widths, parts) * least;
   return width < kRowTile ? width : kRowTile;
 }
 // Fills all but the pointers. Sizes are not 0.
@@ -110,11 +109,11 @@ inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t 
   p->dim = dim;
   p->inner = inner;
   p->width = cumprod_width(dtype, outer, dim, inner, threads);
-  p->n_tiles = (inner + p->width - 1) / p->width;
+  p->n_tiles = ceil_div(inner, p->width);
   const int64_t units = outer * p->n_tiles;
-  const int64_t width = inner < p->width ? inner : p->width;
+  const int64_t width = min(inner, p->width);
   p->chunk = inner >= kNarrowProducts ? dim : row_chunk(units, dim, width);
-  p->n_chunks = (dim + p->chunk - 1) / p->chunk;
+  p->n_chunks = ceil_div(dim, p->chunk);
   const int64_t all = units * p->n_chunks;
   const int64_t grain = row_grain(p->chunk * width);
   const bool cut = p->n_chunks > 1;
@@ -149,7 +148,7 @@ inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dty
 // After it: cuts rows that are few and long. Sizes are not 0.
 inline void split_layer_norm(LayerNormPlan* p) {
   p->chunk = row_chunk(p->rows, p->n, 1);
-  p->n_chunks = (p->n + p->chunk - 1) / p->chunk;
+  p->n_chunks = ceil_div(p->n, p->chunk);
   if (p->n_chunks == 1) return;
   p->run.n = 3;
   for (int s = 0; s < 3; s++) {
@@ -167,13 +166,13 @@ inline void build_layer_norm_backward(LayerNormBackwardPlan* p, int32_t dtype, i
   p->rows = rows;
   p->n = n;
   p->chunk = (rows + 63) / 64 < 16 ? 16 : (rows + 63) / 64;
-  p->n_chunks = (rows + p->chunk - 1) / p->chunk;
+  p->n_chunks = ceil_div(rows, p->chunk);
   p->part = n;
   p->n_parts = 1;
   p->parts = nullptr;
   one_stage(&p->run, p->n_chunks, row_grain(n * p->chunk));
   p->run.n = 3;
-  p->run.units[2] = sums ? (n + kRowTile - 1) / kRowTile : 0;
+  p->run.units[2] = sums ? ceil_div(n, kRowTile) : 0;
   p->run.grain[2] = row_grain(p->n_chunks * kRowTile * 2);
 }
 // After it, the pointers to results being set: cuts rows that are few and long. Both sums of one
@@ -182,9 +181,9 @@ inline void split_layer_norm_backward(LayerNormBackwardPlan* p) {
   const int32_t computed = p->dtype == TT_F64 ? TT_F64 : TT_F32;
   if (p->n_chunks == 1 && p->dweight && p->dbias && p->weight_dtype == computed)
     p->run.units[2] = 0;
-  const int64_t rows = p->rows < p->chunk ? p->rows : p->chunk;
+  const int64_t rows = min(p->rows, p->chunk);
   p->part = row_chunk(p->n_chunks, p->n, rows);
-  p->n_parts = (p->n + p->part - 1) / p->part;
+  p->n_parts = ceil_div(p->n, p->part);
   if (p->n_parts == 1) return;
   p->run.units[0] = p->n_chunks * p->n_parts;
   p->run.grain[0] = row_grain(p->part * rows);
@@ -216,19 +215,18 @@ inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dty
   p->loss = p->row_weight = p->lse = p->dx = nullptr;
   p->parts = nullptr;
   p->scale_stride = 1;
-  p->n_tiles = (inner + kRowTile - 1) / kRowTile;
+  p->n_tiles = ceil_div(inner, kRowTile);
   p->chunk = classes ? classes : 1;
   p->n_chunks = 1;
-  one_stage(&p->run, outer * p->n_tiles,
-            row_grain(classes * (inner < kRowTile ? inner : kRowTile)));
+  one_stage(&p->run, outer * p->n_tiles, row_grain(classes * min(inner, kRowTile)));
 }
 // After it: cuts rows that are few and long; joined: what the chunks leave is (cross_entropy).
 // Sizes are not 0.
 inline void split_class_loss(ClassLossPlan* p, bool joined) {
   const int64_t units = p->run.units[0];
-  const int64_t width = p->inner < kRowTile ? p->inner : kRowTile;
+  const int64_t width = min(p->inner, kRowTile);
   p->chunk = row_chunk(units, p->classes, width);
-  p->n_chunks = (p->classes + p->chunk - 1) / p->chunk;
+  p->n_chunks = ceil_div(p->classes, p->chunk);
   if (p->n_chunks == 1) return;
   one_stage(&p->run, units * p->n_chunks, row_grain(p->chunk * width));
   if (joined) {

@@ -56,9 +56,7 @@ struct CumprodPlan {
   char* parts;  // cumprod_workspace_bytes(plan); NULL for 0
 };
 constexpr int64_t kCumprodPart = 48, kNarrowProducts = 16, kCumprodBlock = 128;
-TT_INLINE constexpr int64_t cumprod_blocks(int64_t chunk) {
-  return (chunk + kCumprodBlock - 1) / kCumprodBlock;
-}
+TT_INLINE constexpr int64_t cumprod_blocks(int64_t chunk) { return ceil_div(chunk, kCumprodBlock); }
 
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 /
 // sqrt(variance + eps) are kept. Units: [rows][n_chunks of `chunk` elements]. Where n_chunks > 1,

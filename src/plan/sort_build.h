@@ -13,8 +13,8 @@ constexpr int64_t kManyRows = 16;  // which are sorted one by one, unless they l
 
 inline int64_t row_chunks(SortPlan* p, int64_t least) {
   const int64_t part = (p->n + 127) / 128;
-  p->chunk = part < least ? least : part;
-  return p->n_chunks = (p->n + p->chunk - 1) / p->chunk;
+  p->chunk = max(least, part);
+  return p->n_chunks = ceil_div(p->n, p->chunk);
 }
 
 inline int64_t first_of_long(SortPlan* p) {
@@ -63,10 +63,10 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
     return sort_detail::long_row(p);
   p->slot_bytes = 2 * item * n;
   const int64_t most = (int64_t(1) << 26) / p->slot_bytes;
-  const int64_t slots = most < 1 ? 1 : most > 16 ? 16 : most;
-  const int64_t grain = (rows + slots - 1) / slots;
+  const int64_t slots = most < 1 ? 1 : min<int64_t>(16, most);
+  const int64_t grain = ceil_div(rows, slots);
   if (grain > p->run.grain[0]) p->run.grain[0] = grain;
-  return (rows + p->run.grain[0] - 1) / p->run.grain[0] * p->slot_bytes;
+  return ceil_div(rows, p->run.grain[0]) * p->slot_bytes;
 }
 
 // Fills all but the pointers; rows: of the sorted array.
@@ -79,14 +79,14 @@ inline void build_search(SearchPlan* p, int32_t dtype, int64_t rows, int64_t n, 
   p->row = rows > 1 ? total / rows : total;
   p->n = n;
   p->step = rows > 1 ? n : 0;
-  one_stage(&p->run, (total + kSearchBlock - 1) / kSearchBlock, 8);
+  one_stage(&p->run, ceil_div(total, kSearchBlock), 8);
 }
 
 inline void build_draw(DrawPlan* p, int64_t rows, int64_t n, int64_t samples) {
   p->rows = rows;
   p->n = n;
   p->samples = samples;
-  const int64_t blocks = (samples + kDrawBlock - 1) / kDrawBlock;
+  const int64_t blocks = ceil_div(samples, kDrawBlock);
   one_stage(&p->run, rows, row_grain(n));
   p->run.n = 2;
   p->run.units[1] = rows * blocks;

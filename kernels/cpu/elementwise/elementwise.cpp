@@ -41,7 +41,7 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
   bool any_scalar = false, in_place = false;
   for (int k = 0; k < plan.n_operands; k++) {
     item[k] = kItemSize[native_of(native, k)];
-    widest = item[k] > widest ? item[k] : widest;
+    widest = max(item[k], widest);
     in_place |= k > 0 && plan.ptr[k] == plan.ptr[0];
   }
   const int64_t n = end - begin;
@@ -147,8 +147,8 @@ struct Strided {
     for (int k = 0; k < p.n_operands; k++) {
       const int64_t stored = kItemSize[p.dtype[k]];
       const int64_t item = kItemSize[native_of(native, k)];
-      widest = stored > widest ? stored : widest;
-      widest = item > widest ? item : widest;
+      widest = max(stored, widest);
+      widest = max(item, widest);
       unit[k] = short_rows ? is_linear(p, k) : p.stride[k][0] == stored;
       all_direct &= direct(k);
     }

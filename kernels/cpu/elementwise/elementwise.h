@@ -115,7 +115,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   // easy element has the same value in both.
   static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
     for (int64_t m; n > 0; n -= m, a += m * int64_t(sizeof(T)), out += m * int64_t(sizeof(T))) {
-      m = n < kBlock ? n : kBlock;
+      m = min(n, kBlock);
       uint32_t hard = 0;
       TT_VECTORIZE for (int64_t i = 0; i < m; i++) hard |= uint32_t(F::is_hard(load<1>(a, i)));
       if (TT_LIKELY(!hard)) {

@@ -29,7 +29,7 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   const bool same = p.dtype[0] == p.dtype[1];
   if (same && dst_stride == to) return gather(dst, src, src_stride, m, to);
   if (same && src_stride == to) return scatter(dst, dst_stride, src, m, to);
-  const int64_t most = block_elements(to > from ? to : from);
+  const int64_t most = block_elements(max(to, from));
   for (int64_t n; m > 0; m -= n, dst += n * dst_stride, src += n * src_stride) {
     n = least(m, most);
     const char* s = src;

@@ -24,7 +24,7 @@ struct IndexWalk {
   void next(int64_t* out, int64_t n) {
     while (n) {
       const int64_t left = p.dim_size[0] - coordinate[0];
-      const int64_t run = left < n ? left : n;
+      const int64_t run = min(left, n);
       load_i64(out, at, p.stride[0], run, p.index_dtype);
       out += run;
       n -= run;
@@ -60,11 +60,11 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
 
 template <class F>
 inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
-  const int64_t last = end * kIndexChunk < p.n ? end * kIndexChunk : p.n;
+  const int64_t last = min(end * kIndexChunk, p.n);
   IndexWalk walk(p, begin * kIndexChunk);
   alignas(64) int64_t v[kBlock];
   for (int64_t i = begin * kIndexChunk; i < last; i += kBlock) {
-    const int64_t n = last - i < kBlock ? last - i : kBlock;
+    const int64_t n = min(last - i, kBlock);
     walk.next(v, n);
     if (!all_inside(p, v, n)) {
       for (int64_t k = n - 1; k >= 0; k--)
@@ -95,7 +95,7 @@ template <class T> inline void write_arange(const ArangePlan& p, int64_t from, i
 inline void write_arange_narrow(const ArangePlan& p, int64_t from, int64_t to) {
   alignas(64) float v[kBlock];
   for (int64_t i = from; i < to; i += kBlock) {
-    const int64_t n = to - i < kBlock ? to - i : kBlock;
+    const int64_t n = min(to - i, kBlock);
     for (int64_t k = 0; k < n; k++) v[k] = float(p.start + double(i + k) * p.step);
     store_f32(p.out + i * 2, 2, v, n, p.dtype);
   }
@@ -146,7 +146,7 @@ TT_KERNEL(nonzero_count)(const void* plan, int64_t begin, int64_t end) noexcept 
     const int64_t last = (c + 1) * kNonzeroChunk < p.n ? (c + 1) * kNonzeroChunk : p.n;
     int64_t count = 0;
     for (int64_t i = c * kNonzeroChunk; i < last; i += kBlock) {
-      const int64_t n = last - i < kBlock ? last - i : kBlock;
+      const int64_t n = min(last - i, kBlock);
       load_logical(hit, p.x + i * item, item, n, p.dtype);
       int32_t sum = 0;
       for (int64_t k = 0; k < n; k++) sum += hit[k];
@@ -167,7 +167,7 @@ TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept 
     int64_t* out = p.out + p.starts[c] * p.row_stride;
     int64_t left = (last < p.n ? p.starts[c + 1] : *p.total) - p.starts[c];
     for (int64_t i = c * kNonzeroChunk; i < last; i += kBlock) {
-      const int64_t n = last - i < kBlock ? last - i : kBlock;
+      const int64_t n = min(last - i, kBlock);
       load_logical(hit, p.x + i * item, item, n, p.dtype);
       int64_t hits = 0;
       for (int64_t k = 0; k < n; k++) {
@@ -186,7 +186,7 @@ TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept 
 TT_KERNEL(fill_arange)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ArangePlan& p = *static_cast<const ArangePlan*>(plan);
   const int64_t from = begin * kArangeChunk;
-  const int64_t to = end * kArangeChunk < p.n ? end * kArangeChunk : p.n;
+  const int64_t to = min(end * kArangeChunk, p.n);
   switch (p.dtype) {
     case TT_BOOL:
       for (int64_t i = from; i < to; i++) p.out[i] = char(p.start_int + i * p.step_int != 0);

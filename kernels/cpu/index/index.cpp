@@ -192,7 +192,7 @@ TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range,
   alignas(64) int64_t converted[kIndexBlock];
   int32_t at[kIndexBlock + 4];
   for (int64_t k = 0; k < p.size[0]; k += kIndexBlock) {
-    const int64_t n = p.size[0] - k < kIndexBlock ? p.size[0] - k : kIndexBlock;
+    const int64_t n = min(p.size[0] - k, kIndexBlock);
     const int64_t* block = reinterpret_cast<const int64_t*>(index + k * si);
     if (si != 8 || p.index_dtype != TT_I64) {
       load_i64(converted, index + k * si, si, n, p.index_dtype);
@@ -235,7 +235,7 @@ TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin
     } else {
       alignas(64) int64_t converted[kIndexBlock];
       for (int64_t k = 0; k < size[0]; k += kIndexBlock) {
-        const int64_t n = size[0] - k < kIndexBlock ? size[0] - k : kIndexBlock;
+        const int64_t n = min(size[0] - k, kIndexBlock);
         load_i64(converted, index + k * si, si, n, p.index_dtype);
         move.each(a + k * p.a_stride[0], b + k * sb, converted, place, sb, n);
       }

@@ -94,7 +94,7 @@ template <bool kComplex> struct Jacobi {
     double top = 0, odd = 0;
     for (int64_t i = 0; i < n * length; i++) {
       const double a = __builtin_fabs(w[i]);
-      top = a > top ? a : top;
+      top = max(a, top);
       odd += a - a;
     }
     if (odd != 0 || top == 0) return odd;

@@ -205,8 +205,8 @@ TT_NOINLINE int32_t run_units(const ClassLossPlan& p, LossFn<T> run, int64_t beg
     const int64_t column = u / chunks % p.n_tiles * kRowTile;
     const int64_t rest = p.inner - column;
     const int64_t c = u % chunks * p.chunk;
-    run(l, u / chunks / p.n_tiles * p.inner + column, rest < kRowTile ? rest : kRowTile, c,
-        p.classes - c < p.chunk ? p.classes - c : p.chunk);
+    run(l, u / chunks / p.n_tiles * p.inner + column, min(rest, kRowTile), c,
+        min(p.classes - c, p.chunk));
   }
   return TT_OK;
 }

@@ -18,7 +18,7 @@ void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t np, Bf16Pai
   const __m512i low =
       _mm512_or_si512(count, _mm512_slli_epi32(_mm512_add_epi32(count, _mm512_set1_epi32(32)), 16));
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
-  const Part<int32_t> to_low(pitch < kL ? pitch : kL);
+  const Part<int32_t> to_low(min(pitch, kL));
   const Part<int32_t> to_high(pitch < kL ? 0 : pitch - kL);
   for (int64_t p = 0; p < np; p += 2, out += pitch) {
     const Bf16* row = x + p * term;

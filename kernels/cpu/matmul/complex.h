@@ -45,7 +45,7 @@ void pack_columns(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t n
   constexpr int kL = kLanes<R>;
   constexpr int kPiece = 64;
   alignas(64) R planes[kPiece * 2 * kL];  // [term][re, im][lanes]
-  const Part<R> lo(2 * w < kL ? 2 * w : kL);
+  const Part<R> lo(min(2 * w, kL));
   const Part<R> hi(2 * w < kL ? 0 : 2 * w - kL);
   for (int64_t from = 0; from < np; from += kPiece, x += kPiece * term) {
     const int64_t n = matmul_min(kPiece, np - from);

@@ -108,7 +108,7 @@ template <class T, int kRows, int kCols> void dot_all(const T* a, int64_t a_row,
 template <class T, int kRows>
 void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
   constexpr int kL = kLanes<T>;
-  constexpr int kCols = 4 < kL ? 4 : kL;
+  constexpr int kCols = min<int64_t>(4, kL);
   const T* a = reinterpret_cast<const T*>(w.a) + r0 * p.a_row;
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
   alignas(64) T out[kRows * kL];
@@ -137,7 +137,7 @@ template <class T, int kRows, int kTerms> void add_terms(const T* a, int64_t a_r
                                                          const T* b, int64_t b_row, int64_t n,
                                                          T* y) {
   constexpr int kL = kLanes<T>;
-  const int64_t ld = (n + kL - 1) / kL * kL;
+  const int64_t ld = round_up(n, kL);
   Vec<T> x[kRows][kTerms];
   TT_UNROLL
   for (int r = 0; r < kRows; r++) {

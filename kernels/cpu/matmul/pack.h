@@ -37,7 +37,7 @@ template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, in
   }
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
     const int in_lanes = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
-    const int out_lanes = pitch - v < kL ? pitch - v : kL;
+    const int out_lanes = min(pitch - v, kL);
     const Part<T> in(in_lanes);
     const Part<T> to(out_lanes);
     const T* src = x + v;
@@ -55,7 +55,7 @@ void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* o
   if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(np) * sizeof(T)));
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
     const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
-    const int lanes = pitch - v < kL ? pitch - v : kL;
+    const int lanes = min(pitch - v, kL);
     const Part<T> to(lanes);
     const T* src = x + v * step;
     T* dst = out + v;
@@ -170,10 +170,10 @@ TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
 // Widens pieces of the panel into a buffer, then packs that.
 template <class S>
 void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
-  constexpr int kPiece = 64;
+  constexpr int64_t kPiece = 64;
   float buffer[kPiece * 64];
   for (int64_t p = 0; p < np; p += kPiece) {
-    const int64_t terms = np - p < kPiece ? np - p : kPiece;
+    const int64_t terms = min(np - p, kPiece);
     const S* src = x + p * term;
     if (step == 1 && (w > 1 || term > 1)) {
       for (int64_t q = 0; q < terms; q++) widen_run(src + q * term, w, buffer + q * w);

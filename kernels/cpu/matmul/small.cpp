@@ -132,7 +132,7 @@ template <class T> void small_product(const MatmulPlan& p, const char* a, const 
   alignas(64) T tile[kMaxMr * kNr];
   const bool direct = !p.scaled && !p.d;
   const int m = int(p.m);
-  const int panels = (m + kMaxMr - 1) / kMaxMr;
+  const int panels = ceil_div(m, kMaxMr);
   const int low = m / panels;
   const int high = m - low * panels;
   constexpr int64_t kSize = sizeof(T);
@@ -142,8 +142,8 @@ template <class T> void small_product(const MatmulPlan& p, const char* a, const 
   s.a_col = p.a_col * kSize;
   s.ld = direct ? p.c_row * kSize : kNr * kSize;
   for (int j = begin; j < end; j += kNr) {
-    const int w = end - j < kNr ? end - j : kNr;
-    const int vecs = (w + kL - 1) / kL;
+    const int w = min(end - j, kNr);
+    const int vecs = ceil_div(w, kL);
     s.b = b + j * p.b_col * kSize;
     s.b_row = p.b_row * kSize;
     s.last = w - (vecs - 1) * kL;
@@ -169,7 +169,7 @@ template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t e
   constexpr int kL = kLanes<T>;
   constexpr int64_t kSize = sizeof(T);
   const int n = int(p.n);
-  const int vecs = (n + kL - 1) / kL;
+  const int vecs = ceil_div(n, kL);
   SmallArgs s = {
       p.k,     nullptr,         p.a_row * kSize,    p.a_col * kSize, nullptr, p.b_row * kSize,
       nullptr, p.c_row * kSize, n - (vecs - 1) * kL};
@@ -197,7 +197,7 @@ template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t 
   const int64_t per_product = matmul_ceil(n, kCols);
   BatchWalk w(p, begin / per_product);
   for (int j = int(begin % per_product) * kCols; begin < end; begin++) {
-    small_product<T>(p, w.a, w.b, w.c, w.d, j, j + kCols < n ? j + kCols : n);
+    small_product<T>(p, w.a, w.b, w.c, w.d, j, min(j + kCols, n));
     if ((j += kCols) >= n) {
       j = 0;
       w.next();

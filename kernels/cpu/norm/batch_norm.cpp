@@ -115,14 +115,14 @@ template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
   const int64_t chunk = p.inner == 1 ? u : u / p.channels;
   const int64_t channel = p.inner == 1 ? 0 : u % p.channels;
   const int64_t from = chunk / p.n_parts * p.chunk;
-  const int64_t to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
+  const int64_t to = min(from + p.chunk, p.outer);
   T* first = static_cast<T*>(p.workspace) + chunk * 2 * p.channels + channel;
   if (p.inner == 1) {
     ColumnSums<T> s{p, from, to, {}, {}};
     p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
   } else {
     const int64_t start = chunk % p.n_parts * p.part;
-    const int64_t n = p.inner - start < p.part ? p.inner - start : p.part;
+    const int64_t n = min(p.inner - start, p.part);
     PlaneSums<T> s{p, from, to, channel, start, n, {}, {}};
     p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
   }
@@ -134,9 +134,9 @@ template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
     const int64_t row = k / p.n_parts * p.chunk;
-    const int64_t rows = p.outer - row < p.chunk ? p.outer - row : p.chunk;
+    const int64_t rows = min(p.outer - row, p.chunk);
     const int64_t start = k % p.n_parts * p.part;
-    const int64_t width = p.inner - start < p.part ? p.inner - start : p.part;
+    const int64_t width = min(p.inner - start, p.part);
     const double m = double(rows) * double(width);
     const double all = n + m;
     const double delta = double(part[0]) - mean;
@@ -230,7 +230,7 @@ inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end
     const RowIn<T> x{p.x + start, p.dtype};
     const RowIn<T> g{p.g + (p.g ? start : 0), p.dtype};
     const RowOut<T> y{p.y + start, p.dtype};
-    for_blocks(p.inner - first < p.part ? p.inner - first : p.part, [&](int64_t i, int64_t n) {
+    for_blocks(min(p.inner - first, p.part), [&](int64_t i, int64_t n) {
       T* d = y.at(i, ys);
       if (p.g && !p.sums) scale_plane(d, g.get(i, n, gs), k.b, n);
       else affine_plane(d, x.get(i, n, xs), p.g ? g.get(i, n, gs) : nullptr, k, n);
@@ -275,9 +275,9 @@ inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t en
   ColumnCoefficients<T> k;
   for (int64_t u = begin; u < end; u++) {
     const int64_t from = u * p.chunk;
-    const int64_t to = from + p.chunk < p.outer ? from + p.chunk : p.outer;
+    const int64_t to = min(from + p.chunk, p.outer);
     for (int64_t c = 0; c < p.channels; c += kChannelTile) {
-      const int64_t n = p.channels - c < kChannelTile ? p.channels - c : kChannelTile;
+      const int64_t n = min(p.channels - c, kChannelTile);
       k.fill(p, c, n);
       for (int64_t o = from; o < to; o++) {
         const RowIn<T> x{p.x + o * row, p.dtype};

@@ -37,7 +37,7 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
     const int64_t r = p.n_chunks > 1 ? u / p.n_chunks : u;
     const int64_t c = u - r * p.n_chunks;
     const int64_t first = c * p.chunk;
-    const int64_t n = p.n - first < p.chunk ? p.n - first : p.chunk;
+    const int64_t n = min(p.n - first, p.chunk);
     const RowIn<T> x{p.x + (r * p.n + first) * item, p.dtype};
     const RowOut<T> y{p.y + (r * p.n + first) * item, p.dtype};
     const RowParts parts{p.parts, p.rows, p.n_chunks, r};
@@ -184,9 +184,9 @@ template <class T> struct BackwardRow {
 template <class T>
 inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t part) {
   const int64_t from = c * p.chunk;
-  const int64_t to = from + p.chunk < p.rows ? from + p.chunk : p.rows;
+  const int64_t to = min(from + p.chunk, p.rows);
   const int64_t first = part * p.part;
-  const int64_t n = p.n - first < p.part ? p.n - first : p.part;
+  const int64_t n = min(p.n - first, p.part);
   BackwardRow<T> row{p, part, first, n, {p.weight, p.weight_dtype}, {}, {}, {}};
   for (int64_t i = 0; i < kRowBlock; i++) row.ws[i] = 1;
   T *dw = nullptr, *db = nullptr;
@@ -221,7 +221,7 @@ inline int32_t backward(const LayerNormBackwardPlan& p, int64_t begin, int64_t e
       continue;
     }
     const int64_t from = u * kRowTile;
-    const int64_t to = from + kRowTile < p.n ? from + kRowTile : p.n;
+    const int64_t to = min(from + kRowTile, p.n);
     if (p.dweight) sum_chunks<T>(p, 0, from, to, p.dweight);
     if (p.dbias) sum_chunks<T>(p, 1, from, to, p.dbias);
   }

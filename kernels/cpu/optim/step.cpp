@@ -40,7 +40,7 @@ template <class T> TT_INLINE Vec<T> lane_sqrt(Vec<T> x) {
   return x;
 }
 template <class T> TT_INLINE Vec<T> lane_larger(Vec<T> a, Vec<T> b) {
-  for (int l = 0; l < kLanes<T>; l++) a[l] = a[l] > b[l] ? a[l] : b[l];
+  for (int l = 0; l < kLanes<T>; l++) a[l] = max(a[l], b[l]);
   return a;
 }
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return lane_sqrt<float>(x); }
@@ -194,7 +194,7 @@ template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from
   alignas(64) float v[2 + kOptimStates][kRowBlock];
   const R rule(item);
   for (int64_t i = from; i < to; i += kRowBlock) {
-    const int64_t n = to - i < kRowBlock ? to - i : kRowBlock;
+    const int64_t n = min(to - i, kRowBlock);
     load_run(v[0], item.param + 2 * i, 2, n, item.dtype);
     load_run(v[1], item.grad + 2 * i, 2, n, item.dtype);
     for (int k = 0; k < kOptimStates; k++)

@@ -16,9 +16,9 @@ template <int kPerValue, class F>
 inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const F& f) {
   alignas(64) uint32_t words[kWords];
   constexpr int64_t kStep = kWords / kPerValue;
-  const int64_t last = end * kRandomChunk < p.n ? end * kRandomChunk : p.n;
+  const int64_t last = min(end * kRandomChunk, p.n);
   for (int64_t i = begin * kRandomChunk; i < last; i += kStep) {
-    const int64_t n = last - i < kStep ? last - i : kStep;
+    const int64_t n = min(last - i, kStep);
     const int64_t group = i * kPerValue / 64;
     philox_words(words, p.seed, p.offset + uint64_t(group) * kPhiloxGroup,
                  (n * kPerValue + 63) / 64);
@@ -55,7 +55,7 @@ template <class T> TT_NOINLINE void transformed(const RandomPlan& p, T* v, int64
   if (p.exponential)
     for (int64_t i = 0; i < n; i++) {
       const T y = -math::log(T(1) - v[i]);
-      v[i] = y > kLeast ? y : kLeast;  // never 0
+      v[i] = max(y, kLeast);  // never 0
     }
   if (scale != T(1) || shift != T(0))
     for (int64_t i = 0; i < n; i++) v[i] = v[i] * scale + shift;

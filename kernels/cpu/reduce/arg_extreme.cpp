@@ -44,7 +44,7 @@ template <class E> struct Extreme {
     int64_t position = from;
     while (const int64_t n = stream.next(&x)) {
       for (int64_t i = 0; i < n; i += kScan) {
-        const int64_t m = n - i < kScan ? n - i : kScan;
+        const int64_t m = min(n - i, kScan);
         const T v = max_block(x + i, m, flip);
         if (!first && !replaces(v, r.value)) continue;
         const int64_t k = i + find(x + i, m, flipped(v, flip));

@@ -73,7 +73,7 @@ int64_t Stream::next_block(const void** block) noexcept {
   int64_t n = 0;
   while (left && n < room) {
     run = run_length();
-    run = run < room - n ? run : room - n;
+    run = min(run, room - n);
     ops.load(buffer + n * ops.item, at, p.red_stride[0], run, p.dtype);
     n += run;
     advance(this, run);
@@ -121,7 +121,7 @@ struct Piece {
 inline Piece piece_of(const ReducePlan& p, int64_t s) {
   const int64_t from = s * p.split_len;
   const int64_t to = from + p.split_len;
-  return {from, to < p.length ? to : p.length};
+  return {from, min(to, p.length)};
 }
 
 inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
@@ -175,7 +175,7 @@ inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin
     const int64_t outer = u / p.splits / p.n_tiles;
     const int64_t column = t * p.tile;
     const int64_t rest = p.kept_size[0] - column;
-    const int64_t n = rest < p.tile ? rest : p.tile;
+    const int64_t n = min(rest, p.tile);
     KeptWalk kept(p, 1, outer);
     reduce_tile(ops, p, acc, p.in + kept.in + column * p.kept_stride[0], n, piece_of(p, s));
     if (p.splits > 1) {
@@ -187,7 +187,7 @@ inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin
     constexpr int64_t kSome = 64;
     alignas(64) char partial[16 * kSome];
     for (int64_t i = 0; i < n; i += kSome) {
-      const int64_t some = n - i < kSome ? n - i : kSome;
+      const int64_t some = min(n - i, kSome);
       ops.get(acc, i, some, partial);
       ops.finish(p, ops, partial, some, place(p.out, kept.out + (column + i) * p.out_stride[0]),
                  place(p.index, kept.index + (column + i) * p.index_stride[0]));
@@ -201,7 +201,7 @@ inline void run_partials(const ReduceOps& ops, const ReducePlan& p, int64_t begi
   char* base = static_cast<char*>(p.workspace);
   KeptWalk kept(p, 0, begin);
   for (int64_t o = begin; o < end; o += kTile) {
-    const int64_t n = end - o < kTile ? end - o : kTile;
+    const int64_t n = min(end - o, kTile);
     for (int64_t step = 1; step < p.splits; step *= 2)
       for (int64_t s = 0; s + step < p.splits; s += 2 * step)
         ops.combine(base + (s * p.n_out + o) * ops.partial,

@@ -89,7 +89,7 @@ TT_INLINE void halve(Group* g, int64_t n) {
 TT_INLINE void add_block(Part<double>* p, double by, double least, double largest) {
   const double before = __builtin_fabs(p->product);
   p->least = smaller(p->least, least);
-  p->largest = largest > p->largest ? largest : p->largest;
+  p->largest = max(largest, p->largest);
   double low = smaller(least, 1);
   double high = larger(largest, 1);
   for (int64_t n = 1; n < kDeep * kWays; n *= 2) {
@@ -284,8 +284,8 @@ template <class V, class A> struct Cumprod {
     const int64_t first = c * p.chunk;
     tile = t;
     chunk = c;
-    n = p.inner - column < p.width ? p.inner - column : p.width;
-    steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+    n = min(p.inner - column, p.width);
+    steps = min(p.dim - first, p.chunk);
     at = ((t / p.n_tiles * p.dim + first) * p.inner + column) * item;
   }
   Part<A>* parts() const {
@@ -309,7 +309,7 @@ template <class V, class A> struct Cumprod {
   template <class F> TT_INLINE void for_rows(const F& f) {
     const int64_t most = kBuffer / 2 / narrow / kWays * kWays;
     for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = steps - i < most ? steps - i : most;
+      const int64_t rows = min(steps - i, most);
       const int64_t byte = at + i * narrow * item;
       load_run(v, p.in + byte, item, rows * narrow, p.dtype);
       f(rows);
@@ -327,7 +327,7 @@ template <class V, class A> struct Cumprod {
     const int64_t pitch = p.inner * item;
     const bool strips = pitch <= 1024;
     for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = steps - i < most ? steps - i : most;
+      const int64_t rows = min(steps - i, most);
       const int64_t byte = at + i * pitch;
       if (native()) {
         go_on_columns(product, in(i), out(i), p.inner, rows, n, strips);
@@ -347,7 +347,7 @@ template <class V, class A> struct Cumprod {
     for (int64_t j = 0; j < n; j++) part[j] = kNoFactors<A>;
     const int64_t most = kBuffer / n / kCumprodBlock * kCumprodBlock;
     for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = steps - i < most ? steps - i : most;
+      const int64_t rows = min(steps - i, most);
       const V* x = in(i);
       if (!native() || rows < most) {
         load_run(v, p.in + at + i * n * item, item, rows * n, p.dtype);

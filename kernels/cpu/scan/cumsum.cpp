@@ -33,7 +33,7 @@ template <class V>
 TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   for (int64_t i = 0; i < n; i += kScanBlock) {
-    const int64_t k = n - i < kScanBlock ? n - i : kScanBlock;
+    const int64_t k = min(n - i, kScanBlock);
     Part lane[kScanRun] = {};
     int64_t r = 0;
     for (; r + kScanRun <= k; r += kScanRun)
@@ -74,9 +74,9 @@ template <class V> TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, in
     const int64_t tile = u / p.n_chunks % p.n_tiles;
     const int64_t o = u / p.n_chunks / p.n_tiles;
     const int64_t column = tile * kRowTile;
-    const int64_t n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
+    const int64_t n = min(p.inner - column, kRowTile);
     const int64_t first = c * p.chunk;
-    const int64_t steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+    const int64_t steps = min(p.dim - first, p.chunk);
     const int64_t at = (o * p.dim + first) * p.inner + column;
     auto sums_at = [&](int64_t k) {
       return reinterpret_cast<RunningSum<V>*>(p.sums +

@@ -54,7 +54,7 @@ TT_INLINE float scale(float x, float n) {
 TT_INLINE float exp2_rounded(float shifted, int32_t low) {
   const int32_t n = int32_t(f32_bits(shifted));
   const int32_t least = kRoundBits + 127 + low;
-  return bits_f32(uint32_t(n < least ? least : n) << 23);
+  return bits_f32(uint32_t(max(least, n)) << 23);
 }
 // 1 / d to 2^-14 or better.
 TT_INLINE float rough_reciprocal(float d) { return 1.0f / d; }

@@ -86,7 +86,7 @@ template <class T> TT_INLINE void find_tops(T* top, const char* x, const Columns
   for_columns(c, [&](int64_t, int64_t at, int64_t n) {
     const T* v = RowIn<T>{x + at, c.dtype}.get(0, n, buffer);
     TT_VECTORIZE
-    for (int64_t j = 0; j < n; j++) top[j] = v[j] > top[j] ? v[j] : top[j];
+    for (int64_t j = 0; j < n; j++) top[j] = max(v[j], top[j]);
   });
   for (int64_t i = c.n; i < c.n * c.copies; i++) {
     top[i % c.n] = top[i] > top[i % c.n] ? top[i] : top[i % c.n];
@@ -173,7 +173,7 @@ TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* to
   RowSum<T> unused;
   for (int64_t k = 0; k < n; k++) {
     t[k] = T(tops[k]);
-    most = t[k] > most ? t[k] : most;
+    most = max(t[k], most);
     TT_SCALAR_LOOP;
   }
   row_exp(e, t, most == kMinusInfinity<T> ? T(0) : most, n, &unused);
@@ -247,11 +247,11 @@ double row_max(const double* x, int64_t n, double start) noexcept {
   for (; i + 8 <= n; i += 8)
     for (int l = 0; l < 8; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
   for (int l = 0; i < n; i++, l++) {
-    lane[l] = x[i] > lane[l] ? x[i] : lane[l];
+    lane[l] = max(x[i], lane[l]);
     TT_SCALAR_LOOP;
   }
   for (int l = 1; l < 8; l++) {
-    lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+    lane[0] = max(lane[l], lane[0]);
     TT_SCALAR_LOOP;
   }
   return lane[0];

@@ -113,7 +113,7 @@ template <class T> struct RowOut {
 };
 
 template <class F> TT_INLINE void for_blocks(int64_t n, const F& f) {
-  for (int64_t i = 0; i < n; i += kRowBlock) f(i, n - i < kRowBlock ? n - i : kRowBlock);
+  for (int64_t i = 0; i < n; i += kRowBlock) f(i, min(n - i, kRowBlock));
 }
 
 // Which of a kernel's steps are to be done now.
@@ -140,7 +140,7 @@ struct RowParts {
 TT_INLINE Columns columns_of(int64_t inner, int64_t steps, int64_t n, int32_t dtype) {
   const int64_t fit = kRowTile / inner;
   const int64_t most = fit < steps / 4 ? fit : steps / 4;
-  return {steps, inner * kItemSize[dtype], n, most > 1 ? most : 1, dtype};
+  return {steps, inner * kItemSize[dtype], n, max<int64_t>(most, 1), dtype};
 }
 // f(step, byte, width) for each run of columns: `copies` steps at a time, and one by one those that
 // are left.

@@ -111,9 +111,9 @@ template <class T> void transpose(char* dst, int64_t dst_stride, const char* src
   constexpr bool kVector = kItem == 4 || kItem == 8;
   constexpr int64_t n = kVector ? kTileBytes / kItem : 16;
   for (int64_t r = 0; r < rows; r += n) {  // runs of whole output lines
-    const int64_t nr = rows - r < n ? rows - r : n;
+    const int64_t nr = min(rows - r, n);
     for (int64_t c = 0; c < cols; c += n) {
-      const int64_t nc = cols - c < n ? cols - c : n;
+      const int64_t nc = min(cols - c, n);
       char* d = dst + r * dst_stride + c * kItem;
       const char* s = src + c * src_stride + r * kItem;
       if constexpr (kVector) {

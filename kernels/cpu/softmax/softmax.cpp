@@ -193,9 +193,9 @@ template <class T> TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T
                                               int64_t column, int64_t k, Steps s) {
   alignas(64) T top[kRowTile], sum[kRowTile];
   const int64_t first = k * p.chunk;
-  const int64_t steps = p.dim - first < p.chunk ? p.dim - first : p.chunk;
+  const int64_t steps = min(p.dim - first, p.chunk);
   const int64_t at = ((o * p.dim + first) * p.inner + column) * kItemSize[p.dtype];
-  const int64_t n = p.inner - column < kRowTile ? p.inner - column : kRowTile;
+  const int64_t n = min(p.inner - column, kRowTile);
   const Parts<T> parts{p, o * p.inner + column, p.outer * p.inner};
   if (p.n_chunks > 1 && p.run.stage == 1) return parts.join(n);
   if (s.first == 2) parts.get(k, n, !p.b && w.keeps(p), top, sum);

@@ -56,7 +56,7 @@ TT_INLINE void store_places(const SearchPlan& p, int64_t i, const int64_t* at, i
 }
 
 template <class T> TT_NOINLINE int32_t search(const SearchPlan& p, int64_t begin, int64_t end) {
-  const int64_t last = end * kSearchBlock < p.total ? end * kSearchBlock : p.total;
+  const int64_t last = min(end * kSearchBlock, p.total);
   const T* values = reinterpret_cast<const T*>(p.values);
   const T* all = reinterpret_cast<const T*>(p.sorted);
   int64_t at[kLanes], i = begin * kSearchBlock;

@@ -80,9 +80,9 @@ TT_NOINLINE const SortItem* radix_sort(SortItem* a, SortItem* b, int64_t n) {
   int32_t shift = __builtin_ctzll(varies);
   int32_t width = 64 - __builtin_clzll(varies) - shift;
   const int32_t most = n < 1024 ? 8 : kMostDigit;
-  const int32_t passes = (width + most - 1) / most;
+  const int32_t passes = ceil_div(width, most);
   for (int32_t left = passes; left > 0; left--) {
-    const int32_t bits = (width + left - 1) / left;
+    const int32_t bits = ceil_div(width, left);
     radix_pass(a, b, n, shift, bits);
     shift += bits;
     width -= bits;
@@ -126,7 +126,7 @@ TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64_t begin, int64_t e
   const char* x = row_in(p, row);
   alignas(64) uint64_t key[kKeyBlock];
   for (int64_t i = begin; i < end; i += kKeyBlock) {
-    const int64_t n = end - i < kKeyBlock ? end - i : kKeyBlock;
+    const int64_t n = min(end - i, kKeyBlock);
     make_keys(p, key, x + i * stride, stride, n);
     f(key, i, n);
   }
@@ -169,7 +169,7 @@ TT_NOINLINE void merge_first(const SortPlan& p) {
   Insertion few;
   for (int64_t c = 0; c < p.n_chunks; c++, item += p.k) {
     const int64_t size = chunk_end(p, c) - c * p.chunk;
-    const int64_t n = size < p.k ? size : p.k;
+    const int64_t n = min(size, p.k);
     for (int64_t i = 0; i < n; i++) few.take(item[i].key, item[i].index, p.k);
   }
   deliver(p, p.row, few.item, 0, p.k);
@@ -192,7 +192,7 @@ TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
   for (int64_t b = 1; b < p.buckets; b++) {
     const uint64_t key = sorted[b * kSortSample].key;
     const uint64_t next = before + (before != ~uint64_t(0));
-    before = key < next ? next : key;
+    before = max(next, key);
     const int32_t depth = __builtin_ctzll(uint64_t(b));  // above the leaves
     room.splitter[(p.buckets + b) >> (depth + 1)] = before;
   }
@@ -250,7 +250,7 @@ TT_NOINLINE void sort_bucket(const SortPlan& p, const SortRoom& room, int64_t b)
   const int64_t end = room.starts[b + 1];
   if (start == end || start >= p.k) return;
   const SortItem* item = radix_sort(room.items + start, room.other + start, end - start);
-  deliver(p, p.row, item, start, end < p.k ? end : p.k);
+  deliver(p, p.row, item, start, min(end, p.k));
 }
 
 TT_NOINLINE void sort_long(const SortPlan& p, int64_t unit) {
@@ -292,7 +292,7 @@ TT_KERNEL(sort_rows)(const void* plan, int64_t begin, int64_t end) noexcept {
 
 TT_KERNEL(draw_by_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
   const DrawPlan& p = *static_cast<const DrawPlan*>(plan);
-  const int64_t blocks = (p.samples + kDrawBlock - 1) / kDrawBlock;
+  const int64_t blocks = ceil_div(p.samples, kDrawBlock);
   for (int64_t u = begin; u < end; u++) {
     if (p.run.stage == 0) {
       double* sums = p.sums + u * p.n;
@@ -305,7 +305,7 @@ TT_KERNEL(draw_by_weight)(const void* plan, int64_t begin, int64_t end) noexcept
     const double* sums = p.sums + row * p.n;
     const double* uniform = p.uniform + row * p.samples + first;
     int64_t* out = p.out + row * p.samples + first;
-    for (int64_t i = 0; i < (rest < kDrawBlock ? rest : kDrawBlock); i++)
+    for (int64_t i = 0; i < min(rest, kDrawBlock); i++)
       out[i] = position_of(sums, p.n, uniform[i] * sums[p.n - 1]);
   }
   return TT_OK;
