@@ -282,6 +282,41 @@ def into_only(op, v):
     ]
 
 
+def ends_history(op):
+    """Results without a gradient, of operators that take tensors which may have one."""
+    integers_only = op.kernel.get("set") == "bitwise"
+    return op.get("grad") == "none" and not op.structural and not integers_only
+
+
+def overwrites(op):
+    """In place without a gradient: the history of what it overwrites ends there."""
+    self = op.args[0].name
+    values = variant_names(op, "_")
+    return [
+        f"static void {op.name}__autograd({', '.join(['Call c'] + variant_params(op, '_'))}) {{",
+        f"  NodeRef prepared = prepare_overwrite({self});",
+        f"  redispatch(op_{op.name}_, c.keys & kBelowAutograd, {', '.join(values)});",
+        f"  if (prepared) commit_inplace({self}, std::move(prepared));",
+        "}",
+    ]
+
+
+def replaces(op):
+    """In place as a composite whose parts save what it overwrites: they get a copy."""
+    self = op.args[0].name
+    values = variant_names(op, "_")
+    needs = " || ".join(f"needs_grad({name})" for name in op.get("reads_self"))
+    pass_on = f"redispatch(op_{op.name}_, c.keys & kBelowAutograd, {', '.join(values)})"
+    result = f"dispatch(op_{op.name}, {', '.join(['*before'] + values[1:])})"
+    return [
+        f"static void {op.name}__autograd({', '.join(['Call c'] + variant_params(op, '_'))}) {{",
+        f"  if (!({needs})) return {pass_on};",
+        f"  const TensorRef before = op::clone({self});",
+        f"  replace_values({self}, *{result});",
+        "}",
+    ]
+
+
 ARG_TYPES = {
     "Tensor": "kTensor",
     "Tensor!": "kTensor",
@@ -378,13 +413,19 @@ def generate_op(op, ops):
             f'static constinit const NodeType {op.name}_type = {{"{op.host}", {op.name}_apply, destroy_saved<{op.name}_saved>, sizeof({op.name}_saved), false}};'
         )
     for v in variants_of(op):
-        wrapped = bool(f) or v == "_into"
+        overwritten = v == "_" and ends_history(op)
+        replaced = v == "_" and op.get("reads_self")
+        wrapped = bool(f) or v == "_into" or overwritten or replaced
         if f and not (v == "" and op.void):
             lines += wrapper(op, f, v)
         elif f:
             lines += void_wrapper(op, f)
         elif v == "_into":
             lines += into_only(op, v)
+        elif overwritten:
+            lines += overwrites(op)
+        elif replaced:
+            lines += replaces(op)
         lines += objects(op, v, wrapped)
     return lines + [""]
 

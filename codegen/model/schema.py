@@ -261,6 +261,7 @@ KNOWN_KEYS = {  # what each means: src/ops/decl/README.md
     "no_kernel",
     "grad",
     "nondiff",
+    "reads_self",
     "python",
     "rust",
     "julia",
@@ -322,6 +323,11 @@ def check(op):
                     raise DeclError(f"{op.name}: gradient for {n!r}, which is no tensor argument")
     if set(op.variants) - {"inplace", "into"}:
         raise DeclError(f"{op.name}: unknown variants {op.variants}")
+    reads_self = op.get("reads_self", [])
+    if reads_self and not (op.structural and "inplace" in op.variants):
+        raise DeclError(f"{op.name}: reads_self is for composites with an in-place variant")
+    if set(reads_self) - {a.name for a in op.args if a.is_tensorish}:
+        raise DeclError(f"{op.name}: reads_self names {reads_self}, which are no tensor arguments")
     if set(op.get("direct", [])) - set(
         op.variants
     ):  # variants with a hand-written implementation of their own
@@ -331,7 +337,8 @@ def check(op):
 def scalar_overload(op):
     """The operator with its tensor argument `scalar` replaced by a Scalar: its own op object, the same formulas."""
     which = op.get("scalar")
-    raw = {k: v for k, v in op.raw.items() if k not in ("scalar", "schema")}
+    dropped = ("scalar", "schema", "reads_self")
+    raw = {k: v for k, v in op.raw.items() if k not in dropped}
     raw["schema"] = re.sub(rf"\b{which}: Tensor\b", f"{which}: Scalar", op.schema).replace(
         f"{op.name}(", f"{op.name}_scalar(", 1
     )

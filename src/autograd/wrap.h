@@ -2,11 +2,16 @@
 #pragma once
 
 #include "autograd/formulas.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 
 [[noreturn]] TT_COLD void fail_into_grad();
 [[noreturn]] TT_COLD void fail_no_formula(const char* arg);
+
+// For an in-place operator whose result has no gradient: what prepare_inplace gives, with zeros as the gradient of
+// self; empty if self needs none.
+NodeRef prepare_overwrite(Tensor& self);
 
 inline ShapeList shapes_of(TensorSpan s) {
   ShapeList l;

@@ -112,17 +112,27 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtan
 static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
+static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
+  if (!(needs_grad(input))) return redispatch(op_hardtanh_, c.keys & kBelowAutograd, input, min_val, max_val);
+  const TensorRef before = op::clone(input);
+  replace_values(input, *dispatch(op_hardtanh, *before, min_val, max_val));
+}
 static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh_", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double, double>(&hardtanh__schema, hardtanh__impl, nullptr);
+constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double, double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
 
 // ---- relu6 ----
 static constexpr ArgInfo relu6_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema relu6_schema = {"relu6", "relu6", "relu6(input: Tensor) -> Tensor", relu6_args, 1, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema, relu6_impl, nullptr);
+static void relu6__autograd(Call c, Tensor& input) {
+  if (!(needs_grad(input))) return redispatch(op_relu6_, c.keys & kBelowAutograd, input);
+  const TensorRef before = op::clone(input);
+  replace_values(input, *dispatch(op_relu6, *before));
+}
 static constexpr ArgInfo relu6__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema relu6__schema = {"relu6_", "relu6_", "relu6(input: Tensor) -> Tensor", relu6__args, 1, 0, true, false, false, true};
-constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl, nullptr);
+constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl, relu6__autograd);
 
 // ---- leaky_relu ----
 struct leaky_relu_saved {

@@ -762,9 +762,14 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_in
 static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_schema = {"div", "div", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
+static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
+  if (!(needs_grad(other))) return redispatch(op_div_, c.keys & kBelowAutograd, self, other, rounding_mode);
+  const TensorRef before = op::clone(self);
+  replace_values(self, *dispatch(op_div, *before, other, rounding_mode));
+}
 static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema div__schema = {"div_", "div_", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&, int64_t>(&div__schema, div__impl, nullptr);
+constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&, int64_t>(&div__schema, div__impl, div__autograd);
 static void div_into_autograd(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
@@ -790,9 +795,14 @@ constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar
 static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema floor_divide_schema = {"floor_divide", "floor_divide", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 2, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide = make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, impl::floor_divide, nullptr);
+static void floor_divide__autograd(Call c, Tensor& self, const Tensor& other) {
+  NodeRef prepared = prepare_overwrite(self);
+  redispatch(op_floor_divide_, c.keys & kBelowAutograd, self, other);
+  if (prepared) commit_inplace(self, std::move(prepared));
+}
 static constexpr ArgInfo floor_divide__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema floor_divide__schema = {"floor_divide_", "floor_divide_", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&, const Tensor&>(&floor_divide__schema, floor_divide__impl, nullptr);
+constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&, const Tensor&>(&floor_divide__schema, floor_divide__impl, floor_divide__autograd);
 static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_into, c.keys & kBelowAutograd, self, other, dst);
@@ -804,9 +814,14 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into =
 static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema floor_divide_scalar_schema = {"floor_divide_scalar", "floor_divide", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 2, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema, impl::floor_divide_scalar, nullptr);
+static void floor_divide_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
+  NodeRef prepared = prepare_overwrite(self);
+  redispatch(op_floor_divide_scalar_, c.keys & kBelowAutograd, self, other);
+  if (prepared) commit_inplace(self, std::move(prepared));
+}
 static constexpr ArgInfo floor_divide_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema floor_divide_scalar__schema = {"floor_divide_scalar_", "floor_divide_", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&, const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__impl, nullptr);
+constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&, const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__impl, floor_divide_scalar__autograd);
 static void floor_divide_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_scalar_into, c.keys & kBelowAutograd, self, other, dst);
@@ -818,9 +833,14 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar
 static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fmod_schema = {"fmod", "fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&, const Tensor&>(&fmod_schema, impl::fmod, nullptr);
+static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
+  if (!(needs_grad(other))) return redispatch(op_fmod_, c.keys & kBelowAutograd, self, other);
+  const TensorRef before = op::clone(self);
+  replace_values(self, *dispatch(op_fmod, *before, other));
+}
 static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema fmod__schema = {"fmod_", "fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&, const Tensor&>(&fmod__schema, fmod__impl, nullptr);
+constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&, const Tensor&>(&fmod__schema, fmod__impl, fmod__autograd);
 static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_into, c.keys & kBelowAutograd, self, other, dst);
@@ -846,9 +866,14 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into = 
 static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema remainder_schema = {"remainder", "remainder", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder = make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
+static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
+  if (!(needs_grad(other))) return redispatch(op_remainder_, c.keys & kBelowAutograd, self, other);
+  const TensorRef before = op::clone(self);
+  replace_values(self, *dispatch(op_remainder, *before, other));
+}
 static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema remainder__schema = {"remainder_", "remainder_", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&, const Tensor&>(&remainder__schema, remainder__impl, nullptr);
+constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&, const Tensor&>(&remainder__schema, remainder__impl, remainder__autograd);
 static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_into, c.keys & kBelowAutograd, self, other, dst);
@@ -1244,9 +1269,14 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<
 static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
+static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
+  if (!(needs_grad(self))) return redispatch(op_pow_scalar_, c.keys & kBelowAutograd, self, exponent);
+  const TensorRef before = op::clone(self);
+  replace_values(self, *dispatch(op_pow_scalar, *before, exponent));
+}
 static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kScalar, false, false}};
 static constexpr OpSchema pow_scalar__schema = {"pow_scalar_", "pow_", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&, const Scalar&>(&pow_scalar__schema, pow_scalar__impl, nullptr);
+constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&, const Scalar&>(&pow_scalar__schema, pow_scalar__impl, pow_scalar__autograd);
 static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_scalar_into, c.keys & kBelowAutograd, self, exponent, dst);
@@ -1504,9 +1534,14 @@ constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clam
 static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor = make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema, impl::clamp_tensor, nullptr);
+static void clamp_tensor__autograd(Call c, Tensor& self, const Tensor* min, const Tensor* max) {
+  if (!(needs_grad(self) || needs_grad(min) || needs_grad(max))) return redispatch(op_clamp_tensor_, c.keys & kBelowAutograd, self, min, max);
+  const TensorRef before = op::clone(self);
+  replace_values(self, *dispatch(op_clamp_tensor, *before, min, max));
+}
 static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema clamp_tensor__schema = {"clamp_tensor_", "clamp_tensor_", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&, const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl, nullptr);
+constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&, const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl, clamp_tensor__autograd);
 static void clamp_tensor_into_autograd(Call c, const Tensor& self, const Tensor* min, const Tensor* max, Tensor& dst) {
   if (needs_grad(self) || needs_grad(min) || needs_grad(max) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_tensor_into, c.keys & kBelowAutograd, self, min, max, dst);

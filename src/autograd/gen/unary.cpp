@@ -568,9 +568,14 @@ constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const T
 static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema square_schema = {"square", "square", "square(self: Tensor) -> Tensor", square_args, 1, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema, square_impl, nullptr);
+static void square__autograd(Call c, Tensor& self) {
+  if (!(needs_grad(self))) return redispatch(op_square_, c.keys & kBelowAutograd, self);
+  const TensorRef before = op::clone(self);
+  replace_values(self, *dispatch(op_square, *before));
+}
 static constexpr ArgInfo square__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema square__schema = {"square_", "square_", "square(self: Tensor) -> Tensor", square__args, 1, 0, true, false, false, true};
-constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl, nullptr);
+constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl, square__autograd);
 static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_square_into, c.keys & kBelowAutograd, self, dst);
