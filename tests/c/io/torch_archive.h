@@ -62,10 +62,10 @@ typedef struct Entry {
 } Entry;
 MAYBE_UNUSED static char file[1 << 16];
 MAYBE_UNUSED static int file_bytes;
-directory;
-end_at;
-headers[8];
-rows[8];
+MAYBE_UNUSED static int directory;
+MAYBE_UNUSED static int end_at;
+MAYBE_UNUSED static int headers[8];
+MAYBE_UNUSED static int rows[8];
 
 MAYBE_UNUSED static void put(uint64_t v, int n) {
   memcpy(file + file_bytes, &v, (size_t)n);

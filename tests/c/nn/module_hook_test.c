@@ -261,7 +261,7 @@ static void test_order(void** state) {
 
 static void test_sequences(void** state) {
   Seen* const outer = fresh(0);
-  *const inner = fresh(1);
+  Seen* const inner = fresh(1);
   tt_module *m, *r;
   tt_tensor *x = leaf(DATA(-1, 3)), *y;
   (void)state;
