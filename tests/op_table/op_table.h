@@ -62,22 +62,22 @@ void each_sample(const Row* r, SampleFn fn, void* user);
 int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
 
 /* ---- references, in double precision, sharing nothing with tt ---- */
-typedef struct Arr {
+typedef struct Array {
   int ndim;
   int64_t shape[kMaxDims];
   int64_t n;
-  double* v; /* row-major */
-} Arr;
+  double* data; /* in row-major order */
+} Array;
 typedef struct Inputs {
   const Sample* sample;
-  Arr t[kMaxArgs]; /* of tensor arguments; v NULL: absent */
-  Arr items[kMaxItems];
+  Array tensors[kMaxArgs]; /* of its arguments; data is NULL where there is none */
+  Array items[kMaxItems];
   int n_items;
-  int integral; /* the tensors are of an integer dtype */
+  int integral; /* the tensors have an integer dtype */
 } Inputs;
 /* Fills outs and returns their number; -1: the operator has no reference. *exact: bit-equal on
  * every ISA and device. */
-int reference(const Inputs* in, Arr* outs, int* exact);
+int reference(const Inputs* in, Array* outs, int* exact);
 void* scratch(size_t bytes); /* zeroed; freed by scratch_clear */
 void scratch_clear(void);
 

@@ -250,12 +250,12 @@ static void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, 
 
 /* ---- values against the reference ---- */
 
-static Arr array_of(const tt_tensor* t) {
-  Arr a = {.ndim = (int)tt_tensor_ndim(t), .n = tt_tensor_numel(t)};
+static Array array_of(const tt_tensor* t) {
+  Array a = {.ndim = (int)tt_tensor_ndim(t), .n = tt_tensor_numel(t)};
   double* v = values_of(t);
   memcpy(a.shape, tt_tensor_shape(t), (size_t)a.ndim * sizeof *a.shape);
-  a.v = scratch((size_t)a.n * sizeof(double));
-  memcpy(a.v, v, (size_t)a.n * sizeof(double));
+  a.data = scratch((size_t)a.n * sizeof(double));
+  memcpy(a.data, v, (size_t)a.n * sizeof(double));
   free(v);
   return a;
 }
@@ -266,7 +266,7 @@ static Inputs inputs_of(const Sample* s) {
   in.sample = s;
   for (i = 0; i < s->row->n_args; i++) {
     const tt_value* v = &s->args[i];
-    if (v->tag == TT_VAL_TENSOR) in.t[i] = array_of(v->tensor);
+    if (v->tag == TT_VAL_TENSOR) in.tensors[i] = array_of(v->tensor);
     for (; v->tag == TT_VAL_TENSORS && in.n_items < v->n; in.n_items++)
       in.items[in.n_items] = array_of(s->items[in.n_items]);
   }
@@ -344,7 +344,7 @@ static void check_random(const Sample* s, tt_tensor** outs) {
 static void check_values(const Sample* s, tt_dtype d, int* exact) {
   Sample t = with_dtype(s, d);
   tt_tensor* outs[kMaxOuts];
-  Arr want[kMaxOuts];
+  Array want[kMaxOuts];
   Inputs in;
   int n, k, n_want;
   const int summed = is_summed(s->row);
@@ -364,7 +364,7 @@ static void check_values(const Sample* s, tt_dtype d, int* exact) {
   if (n_want != n) lost(s, "number of results", n, n_want);
   for (k = 0; k < n; k++) {
     check_shape(&t, outs[k], want[k].shape, want[k].ndim);
-    if (want[k].v) check_close(&t, outs[k], want[k].v, want[k].n, 4, summed ? 16 : 0);
+    if (want[k].data) check_close(&t, outs[k], want[k].data, want[k].n, 4, summed ? 16 : 0);
   }
 }
 

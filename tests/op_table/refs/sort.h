@@ -1,143 +1,171 @@
-/* References of sort, topk and unique. Included by refs.c. */
+/* References of sort, topk, unique and searchsorted. nan is larger than all numbers. */
 
-static int before(double a, double b, int descending) { /* nan is the largest */
+static int comes_before(double a, double b, int descending) {
   if (descending) return isnan(a) ? !isnan(b) : a > b;
   return isnan(b) ? !isnan(a) : a < b;
 }
-/* Positions of n values `step` apart in order, by insertion. */
-static void order_values(const double* x, int64_t n, int64_t step, int descending, int64_t* at) {
-  int64_t i, j;
-  for (i = 0; i < n; i++) {
-    for (j = i; j > 0 && before(x[i * step], x[at[j - 1] * step], descending); j--)
-      at[j] = at[j - 1];
-    at[j] = i;
+/* The positions of n values, `step` apart, in order; equal values keep theirs. */
+static int64_t* sorted_positions(const double* x, int64_t n, int64_t step, int descending) {
+  int64_t* order = new_indices(n);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t j = i;
+    for (; j > 0 && comes_before(x[i * step], x[order[j - 1] * step], descending); j--)
+      order[j] = order[j - 1];
+    order[j] = i;
   }
+  return order;
 }
-
-static int ordered_rows(const Inputs* in, int descending, Arr* values, Arr* indices) {
-  const Arr* x = &in->t[row_arg(in->sample->row, "self")];
-  const int64_t d = wrap(int_arg(in, "dim", -1), x->ndim);
-  const int64_t n = x->ndim ? x->shape[d] : 1;
+/* The first k values of each row in order, and their positions. */
+static void sort_rows(const Inputs* in, int descending, Array* values, Array* positions) {
+  const Array* x = tensor(in, "self");
+  const int64_t d = dim_arg(in, "dim", -1, x->ndim);
+  const int64_t n = size_of(x, d);
   const int64_t k = int_arg(in, "k", n);
+  const int64_t inner = inner_size(x, d);
   int64_t shape[kMaxDims];
-  int64_t inner = 1;
-  int64_t row;
-  int64_t i;
-  int64_t* at = scratch((size_t)(n + 1) * sizeof *at);
   memcpy(shape, x->shape, sizeof shape);
-  for (i = d + 1; i < x->ndim; i++) inner *= shape[i];
   if (x->ndim) shape[d] = k;
-  *values = array(shape, x->ndim);
-  *indices = array(shape, x->ndim);
-  for (row = 0; n && row < x->n / n; row++) {
+  *values = new_array(shape, x->ndim);
+  *positions = new_array(shape, x->ndim);
+  for (int64_t row = 0; n && row < x->n / n; row++) {
     const int64_t from = row / inner * n * inner + row % inner;
     const int64_t to = row / inner * k * inner + row % inner;
-    order_values(x->v + from, n, inner, descending, at);
-    for (i = 0; i < k; i++) {
-      values->v[to + i * inner] = x->v[from + at[i] * inner];
-      indices->v[to + i * inner] = (double)at[i];
+    const int64_t* order = sorted_positions(x->data + from, n, inner, descending);
+    for (int64_t i = 0; i < k; i++) {
+      values->data[to + i * inner] = x->data[from + order[i] * inner];
+      positions->data[to + i * inner] = (double)order[i];
     }
   }
+}
+static int ref_sort(const Inputs* in, Array* outs) {
+  sort_rows(in, flag_arg(in, "descending"), &outs[0], &outs[1]);
   return 2;
 }
-static int r_sort(const Inputs* in, Arr* outs) {
-  return ordered_rows(in, (int)int_arg(in, "descending", 0), &outs[0], &outs[1]);
-}
-static int r_argsort(const Inputs* in, Arr* outs) {
-  Arr both[2];
-  ordered_rows(in, (int)int_arg(in, "descending", 0), &both[0], &both[1]);
-  outs[0] = both[1];
+static int ref_argsort(const Inputs* in, Array* out) {
+  Array values;
+  sort_rows(in, flag_arg(in, "descending"), &values, out);
   return 1;
 }
-static int r_topk(const Inputs* in, Arr* outs) {
-  return ordered_rows(in, (int)int_arg(in, "largest", 1), &outs[0], &outs[1]);
+static int ref_topk(const Inputs* in, Array* outs) {
+  sort_rows(in, int_arg(in, "largest", 1) != 0, &outs[0], &outs[1]);
+  return 2;
 }
 
-/* Slices of dimension d of x, or its elements: m values each. */
-static double slice_value(const Arr* x, int64_t d, int64_t slice, int64_t i) {
-  int64_t inner = 1, k;
-  if (d < 0) return x->v[slice];
-  for (k = d + 1; k < x->ndim; k++) inner *= x->shape[k];
-  return x->v[(i / inner * x->shape[d] + slice) * inner + i % inner];
+/* ---- unique ---- */
+
+/* x as slices: elements, or all that has one index of a dimension. */
+typedef struct Slices {
+  const Array* x;
+  int64_t n;     /* slices */
+  int64_t size;  /* elements of each */
+  int64_t inner; /* elements of a slice that are neighbours in x */
+} Slices;
+
+static Slices slices_of(const Array* x, const tt_value* dim) {
+  Slices s = {.x = x, .n = x->n, .size = 1, .inner = 1};
+  if (!dim) return s;
+  const int64_t d = wrap(dim->i, x->ndim);
+  s.n = x->shape[d];
+  s.size = s.n ? x->n / s.n : 0;
+  s.inner = inner_size(x, d);
+  return s;
 }
-static int compare_slices(const Arr* x, int64_t d, int64_t m, int64_t a,
-                          int64_t b) { /* 2: differ, but have no order */
-  int64_t i;
-  int differ = 0;
-  for (i = 0; i < m; i++) {
-    const double u = slice_value(x, d, a, i);
-    const double v = slice_value(x, d, b, i);
-    if (before(u, v, 0)) return -1;
-    if (before(v, u, 0)) return 1;
-    differ |= isnan(u);
+/* Where element i of a slice lies among n slices. */
+static int64_t slice_element(const Slices* s, int64_t n, int64_t slice, int64_t i) {
+  return (i / s->inner * n + slice) * s->inner + i % s->inner;
+}
+static double slice_value(const Slices* s, int64_t slice, int64_t i) {
+  return s->x->data[slice_element(s, s->n, slice, i)];
+}
+enum {
+  kBefore = -1,
+  kEqual = 0,
+  kBehind = 1,
+  kUnordered = 2 /* they differ, as nan from itself */
+};
+static int compare_slices(const Slices* s, int64_t a, int64_t b) {
+  int has_nan = 0;
+  for (int64_t i = 0; i < s->size; i++) {
+    const double u = slice_value(s, a, i);
+    const double v = slice_value(s, b, i);
+    if (comes_before(u, v, 0)) return kBefore;
+    if (comes_before(v, u, 0)) return kBehind;
+    has_nan |= isnan(u);
   }
-  return differ ? 2 : 0;
+  return has_nan ? kUnordered : kEqual;
 }
-static int r_unique(const Inputs* in, Arr* outs) {
-  const Arr* x = &in->t[row_arg(in->sample->row, "self")];
+static int64_t* sorted_slices(const Slices* s) {
+  int64_t* order = new_indices(s->n);
+  for (int64_t i = 0; i < s->n; i++) {
+    int64_t j = i;
+    for (; j > 0 && compare_slices(s, i, order[j - 1]) == kBefore; j--) order[j] = order[j - 1];
+    order[j] = i;
+  }
+  return order;
+}
+static int ref_unique(const Inputs* in, Array* outs) {
+  const Array* x = tensor(in, "self");
   const tt_value* dim = given(in, "dim");
-  const int64_t d = dim ? wrap(dim->i, x->ndim) : -1;
-  const int64_t n = d < 0 ? x->n : x->shape[d];
-  const int64_t m = d < 0 ? 1 : n ? x->n / n : 0;
-  int64_t* at = scratch((size_t)(n + 1) * sizeof *at);
-  int64_t* id = scratch((size_t)(n + 1) * sizeof *id);
-  int64_t i;
-  int64_t j;
-  int64_t found = 0;
+  const Slices s = slices_of(x, dim);
+  const int64_t* order = sorted_slices(&s);
+  const int64_t none = 0;
+  int64_t* group = new_indices(s.n); /* of equal slices */
   int64_t shape[kMaxDims];
-  int64_t none = 0;
-  Arr counts;
-  for (i = 0; i < n; i++) {
-    for (j = i; j > 0 && compare_slices(x, d, m, i, at[j - 1]) == -1; j--) at[j] = at[j - 1];
-    at[j] = i;
-  }
-  counts = array(&n, 1);
-  for (i = 0; i < n; i++) {
-    if (i == 0 || compare_slices(x, d, m, at[i], at[i - 1])) found++;
-    id[at[i]] = found - 1;
-    counts.v[found - 1]++;
+  int64_t found = 0;
+  for (int64_t i = 0; i < s.n; i++) {
+    if (i == 0 || compare_slices(&s, order[i], order[i - 1]) != kEqual) found++;
+    group[order[i]] = found - 1;
   }
   memcpy(shape, x->shape, sizeof shape);
-  shape[d < 0 ? 0 : d] = found;
-  outs[0] = array(shape, d < 0 ? 1 : x->ndim);
-  outs[1] = !int_arg(in, "return_inverse", 0) ? array(&none, 1)
-            : d < 0                           ? array(x->shape, x->ndim)
-                                              : array(&n, 1);
-  for (i = 0; i < n; i++) {
-    int64_t inner = 1, k;
-    if (outs[1].n) outs[1].v[i] = (double)id[i];
-    for (k = d + 1; d >= 0 && k < x->ndim; k++) inner *= x->shape[k];
-    for (k = 0; k < m; k++)
-      outs[0].v[d < 0 ? id[i] : (k / inner * found + id[i]) * inner + k % inner] =
-          slice_value(x, d, i, k);
+  shape[dim ? wrap(dim->i, x->ndim) : 0] = found;
+  outs[0] = new_array(shape, dim ? x->ndim : 1);
+  for (int64_t i = 0; i < s.n; i++)
+    for (int64_t k = 0; k < s.size; k++)
+      outs[0].data[slice_element(&s, found, group[i], k)] = slice_value(&s, i, k);
+  outs[1] = new_array(&none, 1);
+  if (flag_arg(in, "return_inverse")) {
+    outs[1] = dim ? new_array(&s.n, 1) : zeros_like(x);
+    for (int64_t i = 0; i < s.n; i++) outs[1].data[i] = (double)group[i];
   }
-  outs[2] = int_arg(in, "return_counts", 0) ? array(&found, 1) : array(&none, 1);
-  for (i = 0; i < outs[2].n; i++) outs[2].v[i] = counts.v[i];
+  outs[2] = new_array(&none, 1);
+  if (flag_arg(in, "return_counts")) {
+    outs[2] = new_array(&found, 1);
+    for (int64_t i = 0; i < s.n; i++) outs[2].data[group[i]]++;
+  }
   return 3;
 }
 
-/* Elements that do not stand behind: of rows in order those in front. */
-static int r_searchsorted(const Inputs* in, Arr* out) {
-  const int buckets = strcmp(in->sample->row->name, "bucketize") == 0;
-  const Arr* sorted = tensor(in, buckets ? "boundaries" : "sorted_sequence");
-  const Arr* x = tensor(in, "self");
-  const Arr* sorter = buckets ? NULL : tensor(in, "sorter");
-  const int right = (int)int_arg(in, "right", 0) || (!buckets && int_arg(in, "side", 0) == 2);
+/* ---- searchsorted: how many of the sorted values come before ---- */
+
+static int count_before(const Inputs* in, Array* out, const Array* sorted, int is_right) {
+  const Array* x = tensor(in, "self");
+  const Array* sorter = tensor(in, "sorter");
   const int64_t n = sorted->shape[sorted->ndim - 1];
-  const int64_t row = sorted->ndim > 1 ? x->shape[x->ndim - 1] : 1;
-  int64_t i, k;
-  *out = array(x->shape, x->ndim);
-  for (i = 0; i < x->n; i++) {
-    const int64_t from = sorted->ndim > 1 ? i / row * n : 0;
-    for (k = 0; k < n; k++) {
-      const double v = sorted->v[from + (sorter ? (int64_t)sorter->v[from + k] : k)];
-      out->v[i] += right ? !(v > x->v[i]) : !(v >= x->v[i]);
+  const int64_t row_size = sorted->ndim > 1 ? x->shape[x->ndim - 1] : x->n; /* of x */
+  *out = zeros_like(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    const int64_t from = i / row_size * n;
+    for (int64_t k = 0; k < n; k++) {
+      const int64_t position = sorter ? (int64_t)sorter->data[from + k] : k;
+      const double value = sorted->data[from + position];
+      out->data[i] += is_right ? !(value > x->data[i]) : !(value >= x->data[i]);
     }
   }
   return 1;
 }
+static int ref_searchsorted(const Inputs* in, Array* out) {
+  const int is_right = flag_arg(in, "right") || int_arg(in, "side", 0) == TT_SIDE_RIGHT;
+  return count_before(in, out, tensor(in, "sorted_sequence"), is_right);
+}
+static int ref_bucketize(const Inputs* in, Array* out) {
+  return count_before(in, out, tensor(in, "boundaries"), flag_arg(in, "right"));
+}
 
-#define SORT_REFS                                                               \
-  {"sort", 0, r_sort, 1}, {"argsort", 0, r_argsort, 1}, {"topk", 0, r_topk, 1}, \
-      {"unique", 0, r_unique, 1}, {"searchsorted", 0, r_searchsorted, 1},       \
-      {"bucketize", 0, r_searchsorted, 1},
+static const Reference kSort[] = {
+    {"sort", .whole = ref_sort, .exact = 1},
+    {"argsort", .whole = ref_argsort, .exact = 1},
+    {"topk", .whole = ref_topk, .exact = 1},
+    {"unique", .whole = ref_unique, .exact = 1},
+    {"searchsorted", .whole = ref_searchsorted, .exact = 1},
+    {"bucketize", .whole = ref_bucketize, .exact = 1},
+};

@@ -1,0 +1,78 @@
+/* References of activations. */
+
+static double ref_relu(double x) { return x <= 0 ? 0 : x; }
+static double ref_relu6(double x) {
+  if (x < 0) return 0;
+  return x > 6 ? 6 : x;
+}
+static double ref_silu(double x) { return x / (1 + exp(-x)); }
+static double ref_softsign(double x) { return x / (1 + fabs(x)); }
+static double softplus(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+static double ref_mish(double x) { return x * tanh(softplus(x)); }
+static double ref_logsigmoid(double x) { return -softplus(-x); }
+static double ref_hardsigmoid(double x) {
+  if (x <= -3) return 0;
+  return x >= 3 ? 1 : (x + 3) / 6;
+}
+static double ref_hardswish(double x) { return x * ref_hardsigmoid(x); }
+
+static double ref_hardtanh(const Inputs* in, const double* x) {
+  const double low = number_arg(in, "min_val", -1);
+  const double high = number_arg(in, "max_val", 1);
+  if (x[0] < low) return low;
+  return x[0] > high ? high : x[0];
+}
+static double ref_leaky_relu(const Inputs* in, const double* x) {
+  return x[0] > 0 ? x[0] : x[0] * number_arg(in, "negative_slope", 0.01);
+}
+static double ref_elu(const Inputs* in, const double* x) {
+  return x[0] > 0 ? x[0] : number_arg(in, "alpha", 1) * expm1(x[0]);
+}
+static double ref_softplus(const Inputs* in, const double* x) {
+  const double beta = number_arg(in, "beta", 1);
+  if (x[0] * beta > number_arg(in, "threshold", 20)) return x[0];
+  return softplus(x[0] * beta) / beta;
+}
+/* In long double: the tail magnifies what its argument rounds off. */
+static double ref_gelu(const Inputs* in, const double* values) {
+  const long double x = values[0];
+  if (int_arg(in, "approximate", TT_APPROXIMATE_NONE) == TT_APPROXIMATE_NONE)
+    return (double)(x * 0.5L * erfcl(-x / sqrtl(2)));
+  const long double inner = -2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
+  return (double)(x / (1 + expl(inner)));
+}
+
+static int ref_glu(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "input");
+  const int64_t d = dim_arg(in, "dim", -1, x->ndim);
+  int64_t shape[kMaxDims];
+  int64_t index[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[d] /= 2;
+  *out = new_array(shape, x->ndim);
+  for (int64_t i = 0; i < out->n; i++) {
+    index_of(out, i, index);
+    const double value = x->data[ravel(x, index)];
+    index[d] += shape[d];
+    const double gate = x->data[ravel(x, index)];
+    out->data[i] = value / (1 + exp(-gate));
+  }
+  return 1;
+}
+
+static const Reference kActivation[] = {
+    {"relu", .unary = ref_relu, .exact = 1},
+    {"relu6", .unary = ref_relu6, .exact = 1},
+    {"hardtanh", .elementwise = ref_hardtanh, .exact = 1},
+    {"leaky_relu", .elementwise = ref_leaky_relu, .exact = 1},
+    {"hardsigmoid", .unary = ref_hardsigmoid, .exact = 1},
+    {"hardswish", .unary = ref_hardswish, .exact = 1},
+    {"elu", .elementwise = ref_elu},
+    {"gelu", .elementwise = ref_gelu},
+    {"silu", .unary = ref_silu},
+    {"mish", .unary = ref_mish},
+    {"softsign", .unary = ref_softsign},
+    {"softplus", .elementwise = ref_softplus},
+    {"logsigmoid", .unary = ref_logsigmoid},
+    {"glu", .whole = ref_glu},
+};

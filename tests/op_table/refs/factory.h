@@ -1,0 +1,63 @@
+/* References of new tensors. */
+
+static int filled(const Inputs* in, Array* out, double value) {
+  const Array* like = tensor(in, "self");
+  const tt_value* size = given(in, "size");
+  *out = like ? zeros_like(like) : new_array(size->ints, (int)size->n);
+  fill(out, value);
+  return 1;
+}
+static int ref_zeros(const Inputs* in, Array* out) { return filled(in, out, 0); }
+static int ref_ones(const Inputs* in, Array* out) { return filled(in, out, 1); }
+static int ref_full(const Inputs* in, Array* out) {
+  return filled(in, out, number_arg(in, "fill_value", 0));
+}
+static int ref_empty(const Inputs* in, Array* out) {
+  filled(in, out, 0);
+  out->data = NULL; /* any values */
+  return 1;
+}
+static int ref_arange(const Inputs* in, Array* out) {
+  const double start = number_arg(in, "start", 0);
+  const double end = number_arg(in, "end", 0);
+  const double step = number_arg(in, "step", 1);
+  const int64_t dtype = int_arg(in, "dtype", TT_F32);
+  const int64_t n = (int64_t)ceil((end - start) / step);
+  *out = new_array(&n, 1);
+  for (int64_t i = 0; i < n; i++) {
+    const double value = start + step * (double)i;
+    out->data[i] = value;
+    if (dtype == TT_I64) out->data[i] = trunc(start) + trunc(step) * (double)i;
+    if (dtype == TT_BOOL) out->data[i] = value != 0;
+  }
+  return 1;
+}
+/* The second half is counted from the end. */
+static int ref_linspace(const Inputs* in, Array* out) {
+  const double start = number_arg(in, "start", 0);
+  const double end = number_arg(in, "end", 0);
+  const int64_t n = int_arg(in, "steps", 0);
+  const double step = n > 1 ? (end - start) / (double)(n - 1) : 0;
+  *out = new_array(&n, 1);
+  for (int64_t i = 0; i < n; i++) {
+    const int from_end = n > 1 && i >= n / 2;
+    out->data[i] = from_end ? end - step * (double)(n - 1 - i) : start + step * (double)i;
+  }
+  return 1;
+}
+static int ref_eye(const Inputs* in, Array* out) {
+  const int64_t rows = int_arg(in, "n", 0);
+  const int64_t shape[] = {rows, int_arg(in, "m", rows)};
+  *out = new_array(shape, 2);
+  for (int64_t i = 0; i < out->n; i++) out->data[i] = i / shape[1] == i % shape[1];
+  return 1;
+}
+
+static const Reference kFactory[] = {
+    {"zeros", .whole = ref_zeros, .exact = 1},      {"ones", .whole = ref_ones, .exact = 1},
+    {"full", .whole = ref_full, .exact = 1},        {"empty", .whole = ref_empty, .exact = 1},
+    {"zeros_like", .whole = ref_zeros, .exact = 1}, {"ones_like", .whole = ref_ones, .exact = 1},
+    {"full_like", .whole = ref_full, .exact = 1},   {"empty_like", .whole = ref_empty, .exact = 1},
+    {"arange", .whole = ref_arange, .exact = 1},    {"linspace", .whole = ref_linspace},
+    {"eye", .whole = ref_eye, .exact = 1},
+};
