@@ -15,9 +15,11 @@ class Text {
   const char* c_str() const { return chars_.data(); }
   int64_t size() const { return chars_.size() - 1; }
   bool empty() const { return size() == 0; }
+  Span<const char> span() const { return {c_str(), size()}; }
   bool is(const char* s) const { return strcmp(c_str(), s) == 0; }
   Text& add(const char* s) { return add(Span<const char>(s, int64_t(strlen(s)))); }
   Text& add(Span<const char> s) {
+    chars_.reserve(chars_.size() + s.n);
     chars_.pop_back();
     chars_.append(s);
     chars_.push_back(0);

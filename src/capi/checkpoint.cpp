@@ -172,18 +172,10 @@ void load_all(const Parts& p, const StateDict& all) {
   }
   StateDictRef extra = below(all, kExtra);
   StateDictRef state = below(all, kModule);
-  SmallVec<StateDict::Entry, 4> entries;
+  StateDictRef merged = new_state_dict();
   if (p.extra) {
-    entries = p.extra->entries;
-    for (StateDict::Entry& e : extra->entries) {
-      bool found = false;
-      for (StateDict::Entry& own : entries)
-        if (own.name.is(e.name.c_str())) {
-          own.tensor = e.tensor;
-          found = true;
-        }
-      if (!found) entries.push_back(e);
-    }
+    for (const StateDict::Entry& e : p.extra->entries) merged->append(e.name.c_str(), e.tensor);
+    for (const StateDict::Entry& e : extra->entries) merged->set(e.name.c_str(), e.tensor);
   }
   Restore<Optimizer, decltype(Optimizer::params), &Optimizer::params> params(p.optimizer);
   Restore<Optimizer, decltype(Optimizer::groups), &Optimizer::groups> groups(p.optimizer);
@@ -195,7 +187,7 @@ void load_all(const Parts& p, const StateDict& all) {
   groups.keep();
   schedule.keep();
   if (p.generator) p.generator->set(rng);
-  if (p.extra) p.extra->entries = std::move(entries);
+  if (p.extra) p.extra->swap_tensors(*merged);
 }
 
 }  // namespace

@@ -244,12 +244,8 @@ tt_status tt_module_named_buffers(tt_ctx* h, const tt_module* m, tt_state_dict**
 tt_status tt_module_parameters(tt_ctx* h, const tt_module* m, tt_tensor** outs, int64_t cap,
                                int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(h, "module_parameters", [&](Ctx& c) {
-    StateDictRef list = named_tensors(module_arg(m), Named::kParameters);
-    TensorList tensors;
-    for (StateDict::Entry& e : list->entries) tensors.push_back(std::move(e.tensor));
-    give_list(c, outs, cap, n_outs, std::move(tensors));
-  });
+  return api_call(h, "module_parameters",
+                  [&](Ctx& c) { give_list(c, outs, cap, n_outs, parameters_of(module_arg(m))); });
 }
 tt_status tt_module_load_state_dict(tt_ctx* h, tt_module* m, const tt_state_dict* state,
                                     const tt_module_load_state_dict_opts* opts) {

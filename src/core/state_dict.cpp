@@ -3,12 +3,7 @@
 namespace TT_NS {
 
 int64_t StateDict::find(const char* name, int64_t hint) const {
-  const int64_t n = entries.size();
-  for (int64_t k = 0; k < n; k++) {
-    const int64_t i = (k + hint) % n;
-    if (entries[i].name.is(name)) return i;
-  }
-  return -1;
+  return positions.find(entries, name_of(name), hint);
 }
 
 void StateDict::set(const char* name, TensorRef tensor) {
@@ -25,7 +20,7 @@ void StateDict::destroy(StateDict* d) noexcept {
 
 StateDictRef new_state_dict() {
   return StateDictRef::adopt(new (mem_alloc(sizeof(StateDict)))
-                                 StateDict{kTagStateDict, 1, {}, {}});
+                                 StateDict{kTagStateDict, 1, {}, {}, {}});
 }
 
 }  // namespace TT_NS

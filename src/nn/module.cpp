@@ -4,6 +4,10 @@
 
 namespace TT_NS {
 
+static void count_parent(Module& child, int32_t change) noexcept {
+  __atomic_fetch_add(&child.parents, change, __ATOMIC_RELAXED);
+}
+
 Module::Module(const ModuleType* t) : tag(kTagModule), type(t) {}
 
 void Module::destroy(Module* m) noexcept {
@@ -13,7 +17,8 @@ void Module::destroy(Module* m) noexcept {
     dead = x->next_dead;
     for (Child& c : x->children) {
       Module* child = c.module.leak();
-      if (child && ref_dec(&child->refs)) {
+      count_parent(*child, -1);
+      if (ref_dec(&child->refs)) {
         child->next_dead = dead;
         dead = child;
       }
@@ -37,9 +42,8 @@ Module::Slot* find_slot(Module& m, const char* name) {
   return nullptr;
 }
 Module::Child* find_child(Module& m, const char* name) {
-  for (Module::Child& c : m.children)
-    if (c.name.is(name)) return &c;
-  return nullptr;
+  const int64_t i = m.positions.find(m.children, name_of(name));
+  return i < 0 ? nullptr : &m.children[i];
 }
 
 void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool persistent) {
@@ -59,6 +63,8 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
 }
 
 bool reaches(Module& from, const Module& to) {
+  if (&from == &to) return true;
+  if (!__atomic_load_n(&to.parents, __ATOMIC_RELAXED)) return false;
   PointerMap seen;
   SmallVec<Module*, 16> todo;
   for (todo.push_back(&from); !todo.empty();) {
@@ -95,15 +101,58 @@ void set_child(Module& m, const char* name, Module& child) {
     fail_arg(TT_INVALID_ARG, "child",
              "child is the module itself or has it below: a tree has no cycles");
   if (Module::Child* c = find_child(m, name)) {
-    c->module = ModuleRef::share(&child);
+    const ModuleRef before = std::exchange(c->module, ModuleRef::share(&child));
+    count_parent(child, 1);
+    count_parent(*before, -1);
     return;
   }
-  m.children.push_back({Text(name), ModuleRef::share(&child)});
+  append_child(m, Text(name), child);
+}
+
+void append_child(Module& m, const Text& name, Module& child) {
+  m.positions.append(m.children, Module::Child{name, ModuleRef::share(&child)});
+  count_parent(child, 1);
 }
 
 // ---- walking ----
 
-ModuleWalk::ModuleWalk(Module& root) { frames_.push_back({&root, 0, 0}); }
+SmallVec<ModuleRef, 8> modules_of(Module& root) {
+  struct Frame {
+    Module* module;
+    int64_t next_child;
+  };
+  SmallVec<ModuleRef, 8> all;
+  SmallVec<Frame, 8> frames;
+  PointerMap seen;
+  const auto enter = [&](Module& m) {
+    if (!seen.add(&m)) return;
+    all.push_back(ModuleRef::share(&m));
+    frames.push_back({&m, 0});
+  };
+  for (enter(root); !frames.empty();) {
+    Frame& f = frames.back();
+    if (f.next_child == f.module->children.size()) {
+      frames.pop_back();
+    } else {
+      enter(*f.module->children[f.next_child++].module);
+    }
+  }
+  return all;
+}
+
+TensorList parameters_of(Module& root) {
+  TensorList list;
+  PointerMap seen;
+  for (const ModuleRef& m : modules_of(root))
+    for (const Module::Slot& s : m->slots)
+      if (s.tensor && !s.is_buffer && seen.add(s.tensor.get())) list.push_back(s.tensor);
+  return list;
+}
+
+ModuleWalk::ModuleWalk(Module& root, bool once) : once_(once) {
+  frames_.push_back({&root, 0, 0});
+  if (once) seen_.add(&root);
+}
 
 bool ModuleWalk::next() {
   if (!started_) {
@@ -119,6 +168,7 @@ bool ModuleWalk::next() {
       continue;
     }
     const Module::Child& c = f.module->children[f.next_child++];
+    if (once_ && !seen_.add(c.module.get())) continue;
     prefix.add(c.name.c_str()).add(".");
     module = c.module.get();
     frames_.push_back({module, 0, prefix.size()});
@@ -138,9 +188,8 @@ Module* find_module(Module& m, const char* path, const char** leaf) {
     }
     if (!*p && p == path) return at;
     const int64_t n = dot ? int64_t(dot - p) : int64_t(strlen(p));
-    Module* found = nullptr;
-    for (Module::Child& c : at->children)
-      if (c.name.size() == n && memcmp(c.name.c_str(), p, size_t(n)) == 0) found = c.module.get();
+    const int64_t i = at->positions.find(at->children, {p, n});
+    Module* found = i < 0 ? nullptr : at->children[i].module.get();
     if (!found || !dot) return found;
     at = found;
     p = dot + 1;
@@ -151,7 +200,7 @@ StateDictRef named_tensors(Module& m, Named which) {
   StateDictRef out = new_state_dict();
   PointerMap seen;
   Text name;
-  for (ModuleWalk w(m); w.next();) {
+  for (ModuleWalk w(m, which != Named::kState); w.next();) {
     for (int pass = 0; pass < 2; pass++) {  // parameters, then buffers
       for (const Module::Slot& s : w.module->slots) {
         if (!s.tensor || s.is_buffer != (pass == 1)) continue;
@@ -160,7 +209,7 @@ StateDictRef named_tensors(Module& m, Named which) {
                 : (which == Named::kBuffers) != s.is_buffer || !seen.add(s.tensor.get()))
           continue;
         name.cut(0);
-        name.add(w.prefix.c_str()).add(s.name.c_str());
+        name.add(w.prefix.span()).add(s.name.span());
         out->append(name.c_str(), s.tensor);
       }
     }

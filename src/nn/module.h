@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autograd/hook_list.h"
+#include "base/pointer_map.h"
 #include "base/text.h"
 #include "core/state_dict.h"
 #include "dispatch/call.h"
@@ -42,10 +43,12 @@ struct Module {
   const ModuleType* type;
   bool training = true;
   SmallVec<Slot, 2> slots;
-  SmallVec<Child, 1> children;
-  HookList hooks;         // of ModuleHookKind
-  int32_t kept = 0;       // by so many KeptModules
-  TensorList taken_away;  // while it was
+  SmallVec<Child, 1> children;                   // append_child adds to them
+  NamedPositions<SmallVec<Child, 1>> positions;  // of children
+  int32_t parents = 0;                           // how many children of modules this is (atomic)
+  HookList hooks;                                // of ModuleHookKind
+  int32_t kept = 0;                              // by so many KeptModules
+  TensorList taken_away;                         // while it was
   Module* next_dead = nullptr;
 
   explicit Module(const ModuleType* t);
@@ -110,11 +113,20 @@ void set_parameter(Module& m, const char* name,
 void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent);
 void set_child(Module& m, const char* name, Module& child);  // fails if m is child, or below it
 
+// Without checks.
+void append_child(Module& m, const Text& name, Module& child);
+
+// All modules of the tree, each once, in depth-first order. The list stays as it is while callbacks
+// change the tree, and keeps them.
+SmallVec<ModuleRef, 8> modules_of(Module& root);
+// Each parameter of the tree once.
+TensorList parameters_of(Module& root);
+
 // In depth-first order, each module before its children, without recursion. A shared module comes
-// once per path.
+// once per path, or, with `once`, by its first path alone.
 class ModuleWalk {
  public:
-  explicit ModuleWalk(Module& root);
+  explicit ModuleWalk(Module& root, bool once = false);
   bool next();  // to the next module; false: there is none
   Module* module = nullptr;
   Text prefix;        // "" or "a.b."
@@ -126,6 +138,8 @@ class ModuleWalk {
     int64_t next_child, prefix_size;
   };
   SmallVec<Frame, 8> frames_;
+  PointerMap seen_;
+  const bool once_;
   bool started_ = false;
 };
 

@@ -76,20 +76,19 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
 }
 
 void set_training(Module& m, bool on) {
-  for (ModuleWalk w(m); w.next();) w.module->training = on;
+  for (const ModuleRef& x : modules_of(m)) x->training = on;
 }
 
 void set_requires_grad_all(Module& m, bool on) {
-  StateDictRef list = named_tensors(m, Named::kParameters);
-  for (StateDict::Entry& e : list->entries)
-    if (is_differentiable(e.tensor->dtype)) prepare_requires_grad(*e.tensor, on);
-  for (StateDict::Entry& e : list->entries)
-    if (is_differentiable(e.tensor->dtype)) set_requires_grad(*e.tensor, on);
+  const TensorList list = parameters_of(m);
+  for (const TensorRef& t : list)
+    if (is_differentiable(t->dtype)) prepare_requires_grad(*t, on);
+  for (const TensorRef& t : list)
+    if (is_differentiable(t->dtype)) set_requires_grad(*t, on);
 }
 
 void zero_grad_all(Module& m) {
-  StateDictRef list = named_tensors(m, Named::kParameters);
-  for (StateDict::Entry& e : list->entries) set_grad(*e.tensor, {});
+  for (const TensorRef& t : parameters_of(m)) set_grad(*t, {});
 }
 
 // A tensor's new data; one that is a view or a result cannot take it, so that the slots get another
@@ -103,12 +102,12 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
   SmallVec<Move, 8> moves;
   PointerMap place;
-  for (ModuleWalk w(m); w.next();) {
-    for (Module::Slot& s : w.module->slots) {
+  for (const ModuleRef& x : modules_of(m)) {
+    for (Module::Slot& s : x->slots) {
       bool added = false;
       if (s.tensor) place.find_or_add(s.tensor.get(), moves.size(), &added);
       if (added) moves.push_back({s.tensor, {}, {}});
-      if (added && w.module->kept) w.module->taken_away.push_back(s.tensor);
+      if (added && x->kept) x->taken_away.push_back(s.tensor);
     }
   }
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -119,8 +118,9 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
     x.data = op::to(t, d, device);
     if (const TensorRef grad = grad_of(t)) x.grad = op::to(*grad, d, device);
   }
-  for (ModuleWalk w(m); w.next();)
-    for (Module::Slot& s : w.module->slots)
+  const auto modules = modules_of(m);  // from here on nothing fails
+  for (const ModuleRef& x : modules)
+    for (Module::Slot& s : x->slots)
       if (const int64_t i = s.tensor ? place.find(s.tensor.get()) : -1; i >= 0)
         if (s.tensor->base || s.tensor->grad_fn) s.tensor = moves[i].data;
   for (Move& x : moves) {
@@ -167,7 +167,7 @@ ModuleRef deep_copy(Module& root) {
     }
     for (const Module::Child& c : children) {
       const int64_t k = copy_of(*c.module);
-      copies[i]->children.push_back({c.name, copies[k]});
+      append_child(*copies[i], c.name, *copies[k]);
     }
   }
   return copies[0];
