@@ -6,6 +6,8 @@ Declarations: operators (src/ops/decl/*.toml), classes (src/nn/decl, src/optim/d
     gen.py            writes the generated files
     gen.py --check    exits with 1 if one of them is stale, or if src/ops/abi.lock would change
                       other than by appending
+    gen.py --phrases  chooses the phrases of the manifest's packed text (codegen/cxx/manifest.py)
+                      anew, which takes a while, and writes the generated files
 """
 import sys
 from pathlib import Path
@@ -16,9 +18,10 @@ sys.path[0] = str(ROOT)
 from codegen.c import classes  # noqa: E402
 from codegen.c import files as c  # noqa: E402
 from codegen.cxx import files as cxx  # noqa: E402
+from codegen.cxx import manifest  # noqa: E402
 from codegen.docs import files as docs  # noqa: E402
 from codegen.julia import files as julia  # noqa: E402
-from codegen.model import headers, schema  # noqa: E402
+from codegen.model import headers, overrides, schema  # noqa: E402
 from codegen.python import files as python  # noqa: E402
 from codegen.rust import files as rust  # noqa: E402
 from codegen.tests import files as tests  # noqa: E402
@@ -43,6 +46,7 @@ GENERATED_FOLDERS = (
 def generate():
     """Path -> text of every generated file."""
     ops = schema.load(ROOT / "src/ops/decl", ROOT)
+    overrides.load(ROOT, ops)
     groups = classes.load_classes(ROOT)
     files = cxx.generate(ops, groups, ROOT)
     files |= c.generate(ops, groups, ROOT)
@@ -70,6 +74,8 @@ def leftovers(files):
 
 
 def main():
+    if "--phrases" in sys.argv[1:]:
+        manifest.write_phrases(schema.load(ROOT / "src/ops/decl", ROOT))
     files = generate()
     stale = [path for path, text in files.items() if not is_current(path, text)]
     gone = list(leftovers(files))

@@ -30,7 +30,7 @@ MODULE_KEYS = {
     "forward",
     "describe",
     "build",
-    "expand",
+    "spatial_dims",
     "sequential",
     "container",
 }  # see modules.py

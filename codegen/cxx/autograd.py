@@ -163,7 +163,7 @@ class Formula:
         lines = []
         for a in self.tensor_args:
             self_arg = self.op.args[0]
-            value = f"*op::clone({a.name})" if variant == "_" and a is self_arg else a.name
+            value = f"*overwritten({a.name})" if variant == "_" and a is self_arg else a.name
             lines.append(f"  {self.when('args', a.name)}s.{a.name}.save({value});")
         lines += [
             f"  s.{a.name} = {KEEP[a.cpp] + '(' + a.name + ')' if a.cpp in KEEP else a.name};"
@@ -311,7 +311,7 @@ def replaces(op):
     return [
         f"static void {op.name}__autograd({', '.join(['Call c'] + variant_params(op, '_'))}) {{",
         f"  if (!({needs})) return {pass_on};",
-        f"  const TensorRef before = op::clone({self});",
+        f"  const TensorRef before = overwritten({self});",
         f"  replace_values({self}, *{result});",
         "}",
     ]

@@ -1,8 +1,21 @@
-"""The machine-readable list of all operators: src/ops/gen/all_ops.cpp, reached only by tt_op_find, tt_manifest and the like."""
+"""The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which only tt_op_find, tt_manifest
+and the like reach.
+
+The text of the manifest is packed: byte 0x80 + i stands for phrase i. The phrases are data
+(src/ops/manifest_phrases.json); `gen.py --phrases` chooses them anew, which changes nothing but the
+size of the packed text.
+"""
 import json
+import re
+from collections import Counter
 
 from codegen.c.ops import c_name, forms
-from codegen.cxx.ops import HEADER, variants_of
+from codegen.cxx.ops import HEADER, ROOT, variants_of
+
+PHRASES = "src/ops/manifest_phrases.json"
+MAX_PHRASES = 128
+LONGEST = 12  # words of a phrase, at most
+POINTER = 9  # bytes that a phrase costs beyond its text
 
 
 def entry(op):
@@ -19,126 +32,48 @@ def entry(op):
     }
 
 
-# What the manifest's text says often: byte 0x80 + i stands for phrase i. Only adding at the end leaves the packed text of others as it is.
-PHRASES = [
-    '"],"internal":false,"differentiable":',
-    ') -> Tensor","family":"',
-    '],"c":[],"internal":true,"differentiable":true,"doc":""},{"name":"',
-    ": Tensor",
-    '","schema":"',
-    '","variants":[',
-    '","host":"',
-    '"},{"name":"',
-    '],"c":["tt_',
-    'e,"doc":"',
-    " elementwise with broadcasting",
-    "self",
-    '"_","_into"',
-    "? = None",
-    "_backward",
-    '","family":"',
-    "fals",
-    " of ",
-    "calar",
-    ": Int",
-    ", dim: Dim",
-    " element",
-    " other",
-    " dimension",
-    ", generator: Generator = None",
-    "tion",
-    "input",
-    " Bool",
-    "bitwise_",
-    '64","tt_',
-    ", dtype: DType",
-    "index",
-    "the ",
-    "ensor",
-    ": Float",
-    ", device: Device",
-    "weight",
-    " and ",
-    '"_into"',
-    "norm",
-    "tive",
-    " with",
-    "math_more",
-    "max_pool",
-    "The ",
-    "size",
-    "stride",
-    '],"c":[],"internal":true,"differentiable":',
-    ") ->",
-    "conv",
-    "cross_entropy",
-    "adding",
-    " = 1",
-    "arith",
-    "_difference",
-    "reduc",
-    "mean",
-    "s (an empty list: all)",
-    "each",
-    "atte",
-    "rand",
-    "nteger",
-    "grad",
-    "value",
-    " is ",
-    "indices",
-    "transpose",
-    "avg_pool",
-    ", keepdim:",
-    "target",
-    "loss",
-    "activa",
-    "number",
-    "shape",
-    " broadcast",
-    " Index",
-    "where",
-    "sigmoid",
-    ": Size",
-    " = 0",
-    "_like",
-    "soft",
-    " are ",
-    "`dim`",
-    "view",
-    " nan",
-    "logical_",
-    "_fill",
-    "copy",
-    "dtype",
-    "floor",
-    " sta",
-    ": Enum<Reduc",
-    "scale",
-    "t_shift",
-    "ound",
-    "_dim",
-    " bias",
-    "remainder",
-    "bernoulli",
-    " tha",
-    ", di",
-    "matmul",
-    "comp",
-    "ther",
-    "mask",
-    "alpha",
-    '> = \\"',
-    "variance",
-    ", ceil_mode:",
-]
+def manifest(ops):
+    """The text that applications get from tt_manifest."""
+    entries = [entry(op) for op in ops.values()]
+    text = json.dumps({"format": 1, "operators": entries}, separators=(",", ":"))
+    assert text.isascii()
+    return text
 
 
-def packed(text):
-    assert text.isascii() and len(PHRASES) <= 128
-    for i, phrase in enumerate(PHRASES):
+def packed(text, phrases):
+    assert len(phrases) <= MAX_PHRASES
+    for i, phrase in enumerate(phrases):
         text = text.replace(phrase, chr(0x80 + i))
     return text
+
+
+def phrase_counts(text):
+    """Runs of words that hold no phrase yet -> how often they occur."""
+    words = re.findall(r"[a-z0-9]+|[^a-z0-9]", text)
+    counts = Counter()
+    for start in range(len(words)):
+        phrase = ""
+        for word in words[start : start + LONGEST]:
+            if ord(word[0]) >= 0x80:
+                break
+            phrase += word
+            counts[phrase] += 1
+    return counts
+
+
+def choose_phrases(text):
+    """Phrases that make the packed text short: again and again the one that saves most."""
+    chosen = []
+    while len(chosen) < MAX_PHRASES:
+        counts = phrase_counts(packed(text, chosen))
+        saving = {p: n * (len(p) - 1) - len(p) - POINTER for p, n in counts.items()}
+        chosen.append(max(sorted(saving), key=saving.get))
+    return chosen
+
+
+def write_phrases(ops):
+    text = json.dumps(choose_phrases(manifest(ops)), indent=0)
+    (ROOT / PHRASES).write_text(text + "\n")
 
 
 def c_literal(text, width=4000):
@@ -158,26 +93,25 @@ def c_literal(text, width=4000):
 
 
 def generate(ops):
-    full = [f"{op.name}{v}" for op in ops.values() for v in variants_of(op)]
-    order = sorted(full)
-    text = json.dumps(
-        {"format": 1, "operators": [entry(op) for op in ops.values()]}, separators=(",", ":")
-    )
-    out = (
-        [
-            HEADER
-            + '#include "dispatch/all_ops.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n',
-            "// Sorted by name.",
-        ]
-        + [f"constinit OpInfo* const all_ops[] = {{"]
-        + [f"    &op_{n}.info," for n in order]
-        + [
-            "};",
-            f"constinit const int64_t num_all_ops = {len(order)};",
-            f"constinit const char* const manifest_phrases[] = {{\n    {', '.join(c_literal(p) for p in PHRASES)}}};",
-            f"constinit const char manifest_packed[] =\n    {c_literal(packed(text))};",
-            f"char manifest_text[{len(text) + 1}];",
-            "\n}  // namespace TT_NS\n",
-        ]
-    )
-    return {"src/ops/gen/all_ops.cpp": "\n".join(out)}
+    full = sorted(f"{op.name}{v}" for op in ops.values() for v in variants_of(op))
+    text, phrases = manifest(ops), json.loads((ROOT / PHRASES).read_text())
+    literals = ", ".join(c_literal(p) for p in phrases)
+    lines = [
+        HEADER + '#include "dispatch/all_ops.h"',
+        '#include "ops/gen/ops.h"',
+        "",
+        "namespace TT_NS {",
+        "",
+        "// Sorted by name.",
+        "constinit OpInfo* const all_ops[] = {",
+        *(f"    &op_{name}.info," for name in full),
+        "};",
+        f"constinit const int64_t num_all_ops = {len(full)};",
+        f"constinit const char* const manifest_phrases[] = {{\n    {literals}}};",
+        f"constinit const char manifest_packed[] =\n    {c_literal(packed(text, phrases))};",
+        f"char manifest_text[{len(text) + 1}];",
+        "",
+        "}  // namespace TT_NS",
+        "",
+    ]
+    return {"src/ops/gen/all_ops.cpp": "\n".join(lines)}

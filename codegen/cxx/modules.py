@@ -97,7 +97,7 @@ class Layer:
                 table = ", ".join(f'"{k}"' for k in ENUMS[a.enum])
                 put = f"static constexpr const char* k_{n}[] = {{{table}}}; put(t, {label}, k_{n}[{value}]);"
             else:
-                put = f"put(t, {label}, {value}{', true' if a.type == 'Shape' or a.type == 'Int[]' and self.cls.get('expand') else ''});"
+                put = f"put(t, {label}, {value}{', true' if a.type == 'Shape' or a.type == 'Int[]' and self.cls.get('spatial_dims') else ''});"
             if item.endswith("?"):
                 put = (
                     f"if (differs({value}, {self.default_of(a)})) {{ {put} }}"
@@ -122,7 +122,7 @@ class Layer:
         followers = [
             a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"
         ]  # not given: as kernel_size
-        fixed = self.cls.get("expand")
+        fixed = self.cls.get("spatial_dims")
         lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
         changed = bool(self.tensor_args or fixed or followers or lists)
         if changed:

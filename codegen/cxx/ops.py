@@ -96,7 +96,10 @@ def api_name(op):
 
 
 def ops_h(ops):
-    out = [HEADER + '#pragma once\n\n#include "dispatch/call.h"\n\nnamespace TT_NS {\n']
+    out = [
+        HEADER
+        + '#pragma once\n\n#include "dispatch/call.h"\n#include "ops/scalar_forms.h"\n\nnamespace TT_NS {\n'
+    ]
     for op in ops.values():
         for v in variants_of(op):
             ret, types = sig(op, v)
@@ -114,12 +117,6 @@ def ops_h(ops):
                 f"inline {ret} {api_name(op)}{v}({', '.join(variant_params(op, v, True))}) {{\n"
                 f"  return dispatch(op_{op.name}{v}, {', '.join(variant_names(op, v))});\n}}"
             )
-    out.append("inline Scalar conj(const Scalar& s) { return TT_NS::conj(s); }")
-    out.append("inline Scalar neg(const Scalar& s) { return -s; }")
-    for name, sym in (("add", "+"), ("sub", "-"), ("mul", "*")):
-        out.append(
-            f"inline Scalar {name}(const Scalar& a, const Scalar& b) {{ return a {sym} b; }}"
-        )
     out.append("\n}  // namespace op\n}  // namespace TT_NS\n")
     return "\n".join(out)
 
@@ -213,7 +210,7 @@ def operands(op):
 
 
 def op_scalar(op):
-    return op.get("_scalar_arg") or next(a.name for a in op.args if a.type == "Scalar")
+    return next(a.name for a in op.args if a.type == "Scalar")
 
 
 def no_bool(op):

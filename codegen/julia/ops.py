@@ -3,10 +3,7 @@
 One function per host name, as in Python (python.py, whose table `python` says how forms are told apart, ordered and named), but with Julia's
 manners: dims and indices count from 1, in-place forms end with !, types are checked by the signature. Defaulted arguments up to the first
 flag or choice may be given by position or by keyword, all others by keyword. `dim` goes by Julia's `dims` too, which keeps what it reduces (JULIAN has
-more such names). A declaration may add a table `julia` with
-    own           true: neither exported nor a method of the function of that name in Base, which means something else
-    skip          why Julia does not have it
-    dotted        true: elementwise, though no kernel says so: f.(t) is f(t)
+more such names). What Julia does in its own way: bindings/julia/overrides.toml.
 """
 import re
 import textwrap
@@ -91,29 +88,12 @@ JULIAN = {
     "descending": ("rev::Bool", "false", "rev"),
     "decimals": ("digits::Union{Integer, Nothing}", "nothing", "digits === nothing ? {0} : digits"),
 }
-# Python's operator (python.operator of a declaration) -> Julia's dotted one
+# an operator's symbol -> Julia's
 SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "pow": "^",
-    "mod": "mod",
-    "and": "&",
-    "or": "|",
-    "xor": "⊻",
-    "lshift": "<<",
-    "rshift": ">>",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
+    **{s: s for s in ("+", "-", "*", "/", "&", "|", "<<", ">>", "==", "!=", "<", "<=", ">", ">=")},
+    **{"**": "^", "%": "mod", "^": "⊻"},
 }
-SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"} | {
-    name: name for name in ("eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor", "add", "mul")
-}
+SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}  # with the operands exchanged
 KEYWORD_ONLY = {
     "Bool",
     "Bool?",
@@ -570,7 +550,7 @@ class JuliaFunction(Function):
 class File:
     def __init__(self, ops):
         self.ops = [
-            op for op in ops.values() if not op.internal and "skip" not in op.get("julia", {})
+            op for op in ops.values() if not op.internal and "left_out" not in op.overrides["julia"]
         ]
         self.lines, self.names, self.dotted = (
             [],
@@ -580,9 +560,9 @@ class File:
 
     def function(self, name, forms_, inplace=True):
         f = JuliaFunction(name, forms_)
-        own = any(form.op.get("julia", {}).get("own") for form in forms_)
+        own = any(form.op.overrides["julia"].get("hidden") for form in forms_)
         self.add(f, own)
-        if any(form.op.elementwise or form.op.get("julia", {}).get("dotted") for form in forms_):
+        if any(form.op.elementwise or form.op.overrides["julia"].get("dotted") for form in forms_):
             self.dotted.append(f.jname)
         aliases = (
             []
@@ -600,7 +580,7 @@ class File:
         for alias, target in dict.fromkeys(aliases):
             self.lines += [f"const {alias} = {target}", ""]
             self.names[alias] = "own"
-        if any(form.table("view_inplace") for form in forms_):
+        if any(form.table("inplace_view") for form in forms_):
             self.lines += [
                 f'"In place: `x` becomes `{name}(x, …)`."',
                 f"{name}!(x::Tensor, args...; kw...) = become!(x, {name}(x, args...; kw...))",
@@ -629,7 +609,7 @@ class File:
             members.sort(key=lambda op: (op.name != host, not op.name.startswith(host + "_")))
             self.function(host, [Form(op, {}) for op in members])
         for op in self.ops:
-            if op.get("python", {}).get("own") and not op.scalar_of:
+            if op.python.get("also_by_own_name") and not op.scalar_of:
                 self.function(
                     op.name,
                     [
@@ -648,19 +628,19 @@ class File:
         return "\n".join([HEAD, *enums, "", *self.lines]), self.header()
 
     def dots(self):
-        """Rows (operator, function, that with its operands swapped; nothing: it takes a number on the left)."""
-        found = [
-            op
-            for op in self.ops
-            if op.get("python", {}).get("operator") in SIGNS and not op.scalar_of
-        ]
-        swapped = {
-            f"{op.name[1:]}": op.name for op in self.ops if op.name.startswith("r")
-        } | SWAPPED
-        return [
-            f"(Base.:({SIGNS[op.get('python')['operator']]}), {op.host}, {swapped.get(op.host, 'nothing')})"
-            for op in found
-        ]
+        """Rows (sign, function, the function with its operands exchanged; nothing: it takes a number first)."""
+        by_key = {op.symbol_key: op for op in self.ops if op.symbol_key}
+        names = {op.name for op in self.ops}
+        for (symbol, operands), op in by_key.items():
+            if symbol not in SIGNS or operands != 2:
+                continue
+            if op.get("commutes"):
+                exchanged = op.host
+            elif symbol in SWAPPED:
+                exchanged = by_key[SWAPPED[symbol], 2].host
+            else:
+                exchanged = f"r{op.name}" if f"r{op.name}" in names else "nothing"
+            yield f"(Base.:({SIGNS[symbol]}), {op.host}, {exchanged})"
 
     def header(self):
         out = [

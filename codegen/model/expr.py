@@ -2,9 +2,9 @@
 import ast
 from dataclasses import dataclass, field
 
-from codegen.model.schema import DeclError
+from codegen.model.checks import DeclError, ops_by_symbol
 
-BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # -> symbol
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Emitter(ast.NodeVisitor):
 
     def __init__(self, op, ops, functions, name, fact):
         self.op, self.ops, self.functions, self.name, self.fact = op, ops, functions, name, fact
+        self.symbols = ops_by_symbol(ops)
         self.hosts = {o.host for o in ops.values()} | set(ops)
         self.uses = Uses()
 
@@ -66,26 +67,32 @@ class Emitter(ast.NodeVisitor):
         return f"op::{name}({args})"
 
     def visit_BinOp(self, node):
+        if type(node.op) not in BINARY:
+            raise DeclError(f"{self.op.name}: operator {type(node.op).__name__} in a formula")
+        found = self.symbols[BINARY[type(node.op)], 2]
         if isinstance(node.left, ast.Constant):  # a number first: the operators take it second
-            name = {"add": "add", "mul": "mul", "sub": "rsub"}[BINARY[type(node.op)]]
+            name = found.name if found.get("commutes") else f"r{found.name}"
+            if name not in self.ops:
+                raise DeclError(f"{self.op.name}: {ast.unparse(node)}: no operator {name}")
             return f"op::{name}({self.visit(node.right)}, {self.visit(node.left)})"
+        left, right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Mult) and self.is_scalar(node.right):
-            return f"formula::scaled({self.visit(node.left)}, {self.visit(node.right)})"
-        return f"op::{BINARY[type(node.op)]}({self.visit(node.left)}, {self.visit(node.right)})"
+            return f"formula::scaled({left}, {right})"
+        return f"op::{found.name}({left}, {right})"
 
     def is_scalar(self, node):
-        """A Scalar argument or its conjugate."""
-        if isinstance(node, ast.Call) and node.func.id == "conj":
+        """A Scalar argument, or a function of it alone, such as its conjugate."""
+        if isinstance(node, ast.Call) and len(node.args) == 1:
             node = node.args[0]
         arg = self.op.arg(node.id) if isinstance(node, ast.Name) else None
         return bool(arg) and arg.type == "Scalar"
 
     def visit_UnaryOp(self, node):
-        if isinstance(node.op, ast.USub):
-            if isinstance(node.operand, ast.Constant):
-                return f"-{self.visit(node.operand)}"
-            return f"op::neg({self.visit(node.operand)})"
-        raise DeclError(f"{self.op.name}: operator {node.op} in a formula")
+        if not isinstance(node.op, ast.USub):
+            raise DeclError(f"{self.op.name}: operator {type(node.op).__name__} in a formula")
+        if isinstance(node.operand, ast.Constant):
+            return f"-{self.visit(node.operand)}"
+        return f"op::{self.symbols['-', 1].name}({self.visit(node.operand)})"
 
     def generic_visit(self, node):
         raise DeclError(f"{self.op.name}: {type(node).__name__} in a formula")

@@ -1,9 +1,11 @@
 """Reads and checks the declarations: everything the emitters need to know about an operator."""
-import ast
 import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from codegen.model import checks
+from codegen.model.checks import DeclError
 
 # schema type -> C++ type of the internal API
 CPP_TYPES = {
@@ -56,14 +58,9 @@ OUT_TYPES = {
     "PlainTensor",
     "Tensor[]",
 }  # PlainTensor: floating, but carries no gradient
-DTYPE_RULES = {"promote", "float", "bool", "same", "logical", "cast", "first", "modulus", "none"}
 ENUM_FILE = "enums.toml"  # of the declarations
 # host-visible choices: name -> {value name: number}
 ENUMS = tomllib.loads((Path(__file__).parents[2] / "src/ops/decl" / ENUM_FILE).read_text())
-
-
-class DeclError(Exception):
-    pass
 
 
 @dataclass
@@ -110,6 +107,7 @@ class Op:
     args: list
     outs: list
     raw: dict = field(repr=False, default_factory=dict)
+    overrides: dict = field(repr=False, default_factory=dict)  # language -> key -> value
     scalar_of: str | None = None  # this is the scalar overload of that operator
     scalar_arg: str | None = None  # the Scalar argument that gets _f64, _i64 and _scalar forms
 
@@ -119,6 +117,17 @@ class Op:
     @property
     def host(self):
         return self.raw.get("host", self.name)
+
+    @property
+    def python(self):
+        return self.overrides.get("python", {})
+
+    @property
+    def symbol_key(self):
+        """(symbol, number of operands) of the operator that has one; its form for numbers has not."""
+        symbol = self.get("symbol")
+        tensors = sum(a.is_tensor for a in self.args)
+        return (symbol, tensors) if symbol and not self.scalar_of else None
 
     @property
     def internal(self):
@@ -238,100 +247,15 @@ def parse_schema(name, text):
     return args, outs
 
 
-KNOWN_KEYS = {  # what each means: src/ops/decl/README.md
-    "schema",
-    "host",
-    "overload_of",
-    "internal",
-    "since",
-    "doc",
-    "args",
-    "samples",
-    "positional",
-    "no_opts",
-    "scalar",
-    "variants",
-    "direct",
-    "inline_capi",
-    "impl",
-    "composite",
-    "kernel",
-    "dtype",
-    "view",
-    "no_kernel",
-    "grad",
-    "nondiff",
-    "reads_self",
-    "python",
-    "rust",
-    "julia",
-}
-KERNEL_KEYS = {
-    "elementwise",
-    "set",
-    "functor",
-    "operands",
-    "params",
-    "promote_params",
-    "factor",
-    "masks",
-    "no_bool",
-    "vectors",
-    "check",
-}
-
-
 def make_op(name, family, raw):
-    unknown = set(raw) - KNOWN_KEYS
-    if unknown:
-        raise DeclError(f"{name}: unknown keys {sorted(unknown)}")
-    if "schema" not in raw:
-        raise DeclError(f"{name}: no schema")
+    checks.check_keys(name, raw)
     args, outs = parse_schema(name, raw["schema"])
     op = Op(name, family, raw["schema"], args, outs, raw)
-    docs = raw.get("args", {})
-    for doc in docs:
-        if not op.arg(doc):
-            raise DeclError(f"{name}: documents an argument {doc!r} that does not exist")
+    checks.check_op(op)
     for a in args:
         a.positional = op.internal or a.default is None or a.name in raw.get("positional", [])
-        a.doc = docs.get(a.name, "")
-    check(op)
+        a.doc = raw.get("args", {}).get(a.name, "")
     return op
-
-
-def check(op):
-    raw = op.raw
-    if not op.internal and not raw.get("doc"):
-        raise DeclError(f"{op.name}: no doc")
-    if not op.internal and "samples" not in raw:
-        raise DeclError(f"{op.name}: no samples")
-    ways = [k for k in ("kernel", "composite", "impl") if k in raw]
-    if len(ways) != 1:
-        raise DeclError(f"{op.name}: needs exactly one of kernel, composite, impl")
-    if set(op.kernel) - KERNEL_KEYS:
-        raise DeclError(f"{op.name}: unknown keys {sorted(set(op.kernel) - KERNEL_KEYS)} in kernel")
-    if op.elementwise and raw.get("dtype") not in DTYPE_RULES:
-        raise DeclError(f"{op.name}: dtype rule {raw.get('dtype')!r} is unknown")
-    if not op.composite and "grad" not in raw and raw.get("impl") != "composite":
-        raise DeclError(f'{op.name}: no gradient (say grad = "none" if it has none)')
-    if op.has_grad:
-        for names in op.grad:
-            for n in names.split(","):
-                a = op.arg(n)
-                if not a or not a.is_tensorish:
-                    raise DeclError(f"{op.name}: gradient for {n!r}, which is no tensor argument")
-    if set(op.variants) - {"inplace", "into"}:
-        raise DeclError(f"{op.name}: unknown variants {op.variants}")
-    reads_self = op.get("reads_self", [])
-    if reads_self and not (op.structural and "inplace" in op.variants):
-        raise DeclError(f"{op.name}: reads_self is for composites with an in-place variant")
-    if set(reads_self) - {a.name for a in op.args if a.is_tensorish}:
-        raise DeclError(f"{op.name}: reads_self names {reads_self}, which are no tensor arguments")
-    if set(op.get("direct", [])) - set(
-        op.variants
-    ):  # variants with a hand-written implementation of their own
-        raise DeclError(f"{op.name}: direct names {op.get('direct')}, variants are {op.variants}")
 
 
 def scalar_overload(op):
@@ -363,8 +287,8 @@ def load(folder, root):
         for name, raw in table.items():
             if name in ops:
                 raise DeclError(f"{name}: declared twice")
-            ways = {"kernel", "composite", "impl"}
-            inherited = {k: v for k, v in defaults.items() if not (k in ways and ways & set(raw))}
+            own_way = set(checks.WAYS) & set(raw)
+            inherited = {k: v for k, v in defaults.items() if not (own_way and k in checks.WAYS)}
             merged = inherited | raw
             op = make_op(name, path.stem, merged)
             op.scalar_of = raw.get("overload_of")
@@ -377,8 +301,9 @@ def load(folder, root):
         if len(required) == 1 and not op.internal:
             op.scalar_arg = required[0].name
     functions = formula_functions(root)
+    checks.check_table(ops)
     for op in ops.values():
-        check_formulas(op, ops, functions)
+        checks.check_formulas(op, ops, functions)
     return ops
 
 
@@ -386,37 +311,3 @@ def formula_functions(root):
     """Names declared in src/autograd/formulas.h: what formulas may call besides operators."""
     path = Path(root) / "src/autograd/formulas.h"
     return set(re.findall(r"\b(\w+)\(", path.read_text())) if path.exists() else set()
-
-
-BUILTINS = {"conj"}
-
-
-def calls_in(expr):
-    return {
-        n.func.id
-        for n in ast.walk(ast.parse(expr, mode="eval"))
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-    }
-
-
-def check_formulas(op, ops, functions):
-    known = {o.name for o in ops.values()} | {o.host for o in ops.values()} | functions | BUILTINS
-    exprs = list(op.grad.values()) if op.has_grad else []
-    exprs += [op.composite] if op.composite else []
-    for expr in exprs:
-        for name in calls_in(expr) - known:
-            raise DeclError(
-                f"{op.name}: formula calls {name!r}, which is no declared operator or formula function"
-            )
-        allowed = {a.name for a in op.args} | {
-            "grads",
-            "results",
-            "needs",
-            "rng",
-            "True",
-            "False",
-            "None",
-        }
-        for node in ast.walk(ast.parse(expr, mode="eval")):
-            if isinstance(node, ast.Name) and node.id not in allowed | known:
-                raise DeclError(f"{op.name}: formula uses unknown name {node.id!r}")

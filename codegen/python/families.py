@@ -137,7 +137,7 @@ class Files:
             members.sort(key=lambda op: (op.name != host, not op.name.startswith(host + "_")))
             self.function(host, [Form(op) for op in members])
         for op in self.ops:
-            if op.get("python", {}).get("own") and not op.scalar_of:
+            if op.python.get("also_by_own_name") and not op.scalar_of:
                 self.own(
                     op.name,
                     [
@@ -163,7 +163,7 @@ class Files:
         self.declared[name] = f
         family.write(name, f.emit())
         aliases = [a for form in forms_ for a in form.table("aliases", [])]
-        by = next((form.table("by") for form in forms_ if form.table("by")), None)
+        by = next((form.table("wrapped_by") for form in forms_ if form.table("wrapped_by")), None)
         for place in places(forms_):
             here = self.method(family, f) if place == "Tensor" else name
             self.place(place, name, f"{by}.{name}" if by and here == name else here, aliases)
@@ -174,7 +174,7 @@ class Files:
             family.write(g.name, g.emit())
             if g.receiver() is not None:
                 self.place("Tensor", g.name, g.name, [a + "_" for a in aliases])
-        if any(form.table("view_inplace") for form in forms_):
+        if any(form.table("inplace_view") for form in forms_):
             self.declared[name + "_"] = f
             family.write(
                 name + "_",
@@ -185,7 +185,7 @@ class Files:
                 ],
             )
             self.place("Tensor", name + "_", name + "_", [a + "_" for a in aliases])
-        if any(form.table("as") for form in forms_):
+        if any(form.table("as_method") for form in forms_):
             family.write(
                 f"{name}_as",
                 [
@@ -195,7 +195,7 @@ class Files:
                 ],
             )
             self.place("Tensor", f"{name}_as", f"{name}_as")
-        if any(form.table("new") for form in forms_):
+        if any(form.table("new_method") for form in forms_):
             self.new(name, f, family)
 
     def new(self, name, f, family):

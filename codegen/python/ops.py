@@ -1,34 +1,7 @@
 """The generated operators of the Python binding: bindings/python/tt/_ops, a module per family and an index of them.
 
-One function per host name. Its forms (overloads) are told apart by the kinds of their arguments; `self` is called `input`. A
-declaration may add a table `python` with
-    in            where it is found: "tt", "Tensor", "nn.functional"; default: tt, and Tensor if it has a `self`
-    aliases       further names of the function
-    own           true: the form alone also goes by the operator's own name
-    by            the module in whose function of this name users find it; the generated one is what that calls
-    order, names  the order of the arguments, and other names for some of them
-    spelled       names for Python alone; one that it reserves, such as `from`, is taken from **kwargs
-    shown         results that are given only where a flag is set: result -> flag. One alone is no tuple
-    keyword, positional   defaulted arguments given by keyword only, or by position too, against the rule by type
-    numbers       Tensor arguments that also take a number
-    beside        the same, but only beside a tensor
-    fit           true: such a number must fit the dtype of the tensor beside it
-    words         texts that a number may be: argument -> text -> the number, or a call that is made instead. The first one is the default
-    alone         the call that is made if only the first argument is given
-    columns       flag with which the result is a tuple of its columns
-    flag          numbers that PyTorch has as a bool too: argument -> the bool's name, by which it goes by position; by its own it is given by
-                  keyword. The bool alone may stand in the place of the argument before: var(x, False)
-    varargs       true: its list may be given as several arguments (the rule for a Size that comes first)
-    first_optional  the argument that is 0 if it is left out, with those behind it in the places before: arange(end)
-    out           true: takes out= although it has no form of its own for it
-    view_inplace  true: a method with a trailing _ makes the tensor the view of itself
-    requires_grad true: takes requires_grad, as functions that create leaves do
-    as            true: Tensor.NAME_as(other) is it with the shape of other
-    new           true: Tensor.new_NAME makes one like the tensor
-    operator      Python's operator on tensors that it is: "add" for __add__ (python_operators.py)
-    commutes      true: __radd__ is __add__
-    itself        true: where C gives self itself, so does Python
-    operators     further ones, with the arguments behind the operands that make them
+One function per host name. Its forms (overloads) are told apart by the kinds of their arguments;
+`self` is called `input`. What Python does in its own way: bindings/python/overrides.toml.
 """
 import re
 import textwrap
@@ -70,36 +43,6 @@ CONVERT = (
     "text",
     "wrong_kind",
 )
-KEYS = {
-    "in",
-    "as",
-    "new",
-    "commutes",
-    "operator",
-    "operators",
-    "first_optional",
-    "beside",
-    "by",
-    "fit",
-    "words",
-    "alone",
-    "columns",
-    "flag",
-    "aliases",
-    "own",
-    "order",
-    "names",
-    "shown",
-    "spelled",
-    "keyword",
-    "positional",
-    "numbers",
-    "out",
-    "varargs",
-    "view_inplace",
-    "requires_grad",
-    "itself",
-}
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 LIST = "isinstance({0}, (tuple, list))"
@@ -189,13 +132,13 @@ class Slot:
     """An argument of a form as Python sees it; `var` is the local name that holds it."""
 
     def __init__(self, op, arg, spelled):
-        table = op.get("python", {})
+        table = op.python
         self.arg, self.name = arg, table.get("names", {}).get(
             arg.name, "input" if arg.name == "self" else arg.name
         )
         self.name = spelled.get(arg.name, self.name)
         self.flag = (
-            arg.name if table.get("flag", {}).get(arg.name) == self.name else None
+            arg.name if table.get("bool_name", {}).get(arg.name) == self.name else None
         )  # its name as a number
         if iskeyword(self.name):
             self.name += "_"
@@ -204,13 +147,13 @@ class Slot:
             arg.type in KEYWORD_TYPES or arg.type == "Scalar" and not arg.positional
         )
         self.keyword = (
-            arg.name in table.get("keyword", [])
+            arg.name in table.get("keyword_only", [])
             or rule
-            and arg.name not in table.get("positional", [])
+            and arg.name not in table.get("also_positional", [])
         )
         self.required = arg.default is None
-        self.beside = arg.name in table.get("beside", [])
-        self.number = self.beside or arg.name in table.get("numbers", [])
+        self.beside = arg.name in table.get("number_beside_tensor", [])
+        self.number = self.beside or arg.name in table.get("number_allowed", [])
 
     @property
     def default(self):
@@ -223,12 +166,11 @@ class Form:
     def __init__(self, op, spelled=None):
         """spelled: in the place of what the table says for Python alone."""
         self.op = op
-        table = op.get("python", {})
-        unknown = set(table) - KEYS
-        if unknown:
-            raise DeclError(f"{op.name}: unknown keys {sorted(unknown)} in python")
+        table = op.python
         spelled = (
-            {**table.get("spelled", {}), **table.get("flag", {})} if spelled is None else spelled
+            {**table.get("python_names", {}), **table.get("bool_name", {})}
+            if spelled is None
+            else spelled
         )
         order = table.get("order", [])
         args = [op.arg(n) for n in order] + [a for a in op.args if a.name not in order]
@@ -238,7 +180,7 @@ class Form:
         self.of = {s.arg.name: s for s in self.slots}
 
     def table(self, key, default=None):
-        return self.op.get("python", {}).get(key, default)
+        return self.op.python.get(key, default)
 
 
 class Parameter:
@@ -285,7 +227,7 @@ class Function:
         "keepdim": "keepdims",
     }  # names of NumPy's that PyTorch takes, too, by keyword
     alone = property(
-        lambda self: None if self.variant else self.forms[0].table("alone")
+        lambda self: None if self.variant else self.forms[0].table("one_argument_call")
     )  # the call if only the first argument is given
 
     def __init__(self, name, forms_, variant=""):
@@ -305,7 +247,8 @@ class Function:
             if force or (p.slots[first].arg.type == "Size" and leads and alone):
                 self.varargs = p
         self.takes_out = not variant and any(
-            "into" in f.op.variants or f.table("out") or f.table("requires_grad") for f in forms_
+            "into" in f.op.variants or f.table("takes_out") or f.table("takes_requires_grad")
+            for f in forms_
         )
 
     def has_receiver(self, at):
@@ -340,7 +283,10 @@ class Function:
         for i, p in enumerate(self.positional):
             p.missing = i > 0 and bool(self.alone)
             p.words = (
-                next((f.table("words", {}).get(s.arg.name, {}) for f, s in p.slots.items()), {})
+                next(
+                    (f.table("string_values", {}).get(s.arg.name, {}) for f, s in p.slots.items()),
+                    {},
+                )
                 if self.numpys
                 else {}
             )
@@ -385,11 +331,11 @@ class Function:
 
     @property
     def columns(self):
-        return None if self.variant else self.forms[0].table("columns")
+        return None if self.variant else self.forms[0].table("columns_flag")
 
     @property
     def leaf(self):
-        return not self.variant and any(f.table("requires_grad") for f in self.forms)
+        return not self.variant and any(f.table("takes_requires_grad") for f in self.forms)
 
     def doc(self):
         shown = self.signature().replace(", **kwargs", "")
@@ -490,7 +436,9 @@ class Function:
                         *beside,
                         f"alone={not any(s.beside for s in p.slots.values())}",
                     ]
-                    given += ["fit=True"] if any(f.table("fit") for f in p.slots) else []
+                    given += (
+                        ["fit=True"] if any(f.table("number_must_fit") for f in p.slots) else []
+                    )
                     lines.append(
                         f'{"    " * (1 + keeps)}{p.name} = number_operand({", ".join(given)})'
                     )
@@ -629,7 +577,7 @@ class Function:
                 else f"return t if PLAIN.issuperset(map(type, {lists[0]})) else like(t, {lists[0]})"
                 if lists
                 else "return t if t._address != input._address else input"
-                if form.table("itself")
+                if form.table("returns_self")
                 else "return t"
             ]
         else:
@@ -637,7 +585,7 @@ class Function:
             lines.append(f"{', '.join(ts)} = {', '.join(['new(Tensor)'] * len(ts))}")
             results = [f"byref({t})" for t in ts]
             done = [f"return _r_{op.name}(({', '.join(ts)}))"]
-            shown = form.table("shown")
+            shown = form.table("results_on_request")
             if shown:
                 flags = [form.of[shown[o.name]].var if o.name in shown else "True" for o in op.outs]
                 pairs = ", ".join(f"({t}, {flag})" for t, flag in zip(ts, flags))

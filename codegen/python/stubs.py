@@ -101,7 +101,7 @@ class Row:
             return "Tensor | tuple[Tensor, ...]"
         if self.f.variant or len(op.outs) < 2:
             return "tuple[Tensor, ...]" if op.list_out and not self.f.variant else "Tensor"
-        if op.get("python", {}).get("shown"):
+        if op.python.get("results_on_request"):
             return "Any"
         fields = tuple(o.name for o in op.outs)
         name = f"{op.host}_result"

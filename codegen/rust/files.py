@@ -2,6 +2,7 @@
 from codegen.rust import callbacks as rust_callbacks
 from codegen.rust import classes as rust_classes
 from codegen.rust import handles as rust_handles
+from codegen.rust import operators as rust_operators
 from codegen.rust import ops as rust_ops
 from codegen.rust import rows as rust_rows
 from codegen.rust import sys_crate as rust_sys
@@ -14,6 +15,7 @@ def generate(ops, groups, api, files):
     return (
         rust_sys.generate(api)
         | rust_ops.generate(ops, groups, api)
+        | rust_operators.generate(ops)
         | rust_classes.generate(groups)
         | rust_rows.generate(api)
         | rust_callbacks.generate(api)

@@ -5,7 +5,6 @@ from codegen.c.ops import c_name, forms
 from codegen.cxx.ops import api_name, dst_names, variants_of
 from codegen.rust.common import (
     HEAD,
-    KEYS,
     c_arguments,
     doc_lines,
     header_opts,
@@ -15,7 +14,6 @@ from codegen.rust.common import (
     types,
 )
 from codegen.rust.sys_crate import KEYWORDS
-from codegen.model.schema import DeclError
 
 SAFETY = [
     "/// # Safety",
@@ -159,10 +157,7 @@ def own_opts(op):
 
 
 def prepare(op, ops):
-    table = op.get("rust", {})
-    if set(table) - KEYS:
-        raise DeclError(f"{op.name}: unknown keys {sorted(set(table) - KEYS)} in rust")
-    op.rust_name = table.get("name", op.name)
+    op.rust_name = op.overrides["rust"].get("name", op.name)
     op.opts_name = api_name(op) if not own_opts(op) else op.name
 
 

@@ -1,5 +1,5 @@
-"""What of the Rust crate repeats itself: tt/src/gen/rows.rs has the rows that tt.h's lists are made of and the builders of tt_checkpoint and tt_runtime_opts,
-tt/src/gen/operators.rs the traits of + - * / % & | ^ - !."""
+"""What of the Rust crate repeats itself: tt/src/gen/rows.rs has the rows that tt.h's lists are made of and
+the builders of tt_checkpoint and tt_runtime_opts."""
 from codegen.model.headers import Array, Named, Pointer
 from codegen.rust.common import HEAD
 from codegen.rust.callbacks import TRAITS
@@ -30,23 +30,6 @@ PUBLIC = {
     "optim": "Optimizers.",
     "lr": "Schedules of learning rates.",
     "opts": "Options of operators: builders over what a call is given beyond its arguments.",
-}
-# trait, method, method with a number, the number first (or None)
-BINARY = [
-    ("Add", "add", "add_scalar", "x.add_scalar(n)"),
-    ("Sub", "sub", "sub_scalar", "x.rsub_scalar(n)"),
-    ("Mul", "mul", "mul_scalar", "x.mul_scalar(n)"),
-    ("Div", "div", "div_scalar", "x.reciprocal()?.mul_scalar(n)"),
-    ("Rem", "rem", "remainder_scalar", None),
-    ("BitAnd", "bitand", "bitwise_and_scalar", None),
-    ("BitOr", "bitor", "bitwise_or_scalar", None),
-    ("BitXor", "bitxor", "bitwise_xor_scalar", None),
-]
-NAMED = {
-    "rem": "remainder",
-    "bitand": "bitwise_and",
-    "bitor": "bitwise_or",
-    "bitxor": "bitwise_xor",
 }
 
 
@@ -165,56 +148,6 @@ def runtime_opts(s):
     return out + ["        f(&self.raw)", "    }", "}", ""]
 
 
-def operators():
-    out = [
-        HEAD.format("codegen/rust/rows.py")
-        + "use crate::prelude::*;\nuse crate::tensor::refuse;\nuse std::ops;\n"
-    ]
-    for trait, name, scalar, flipped in BINARY:
-        method = NAMED.get(name, name)
-        for a in ("Tensor", "&Tensor"):
-            for b in ("Tensor", "&Tensor"):
-                out += impl(
-                    f"{trait}<{b}>",
-                    a,
-                    name,
-                    b,
-                    f"Tensor::{method}({'' if a[0] == '&' else '&'}self, {'' if b[0] == '&' else '&'}other)",
-                )
-            for n in (
-                ("f64", "i64") if flipped else ("i64",)
-            ):  # one float, one integer: literals need no type
-                out += impl(f"{trait}<{n}>", a, name, n, f"self.{scalar}(other)")
-                if flipped:
-                    out += impl(
-                        f"{trait}<{a}>", n, name, a, f"flip(&other, self, |x, n| {flipped})"
-                    )
-    for a in ("Tensor", "&Tensor"):
-        out += impl("Neg", a, "neg", None, f"Tensor::neg({'' if a[0] == '&' else '&'}self)")
-        out += impl("Not", a, "not", None, f"Tensor::bitwise_not({'' if a[0] == '&' else '&'}self)")
-    out += [
-        "fn flip(x: &Tensor, n: impl Into<Scalar>, f: impl FnOnce(&Tensor, Scalar) -> Result<Tensor>) -> Result<Tensor> {",
-        "    f(x, n.into())",
-        "}",
-        "",
-    ]
-    return "\n".join(out)
-
-
-def impl(trait, receiver, name, other, call):
-    param = f", other: {other}" if other else ""
-    return [
-        f"impl ops::{trait} for {receiver} {{",
-        "    type Output = Tensor;",
-        "    #[inline]",
-        "    #[track_caller]",
-        f"    fn {name}(self{param}) -> Tensor {{",
-        f"        {call}.unwrap_or_else(|e| refuse(e))",
-        "    }",
-        "}",
-    ]
-
-
 def generate(api):
     out = [HEAD.format("include/tt.h") + "use crate::prelude::*;\n"]
     for s in api.structs:
@@ -232,8 +165,4 @@ def generate(api):
         f"/// {doc}\npub mod {m};" for m, doc in PUBLIC.items()
     ]
     modules += ["pub use self::{handles::*, ops::*, rows::*, types::*};", ""]
-    return {
-        f"{folder}/mod.rs": "\n".join(modules),
-        f"{folder}/rows.rs": "\n".join(out),
-        f"{folder}/operators.rs": operators(),
-    }
+    return {f"{folder}/mod.rs": "\n".join(modules), f"{folder}/rows.rs": "\n".join(out)}

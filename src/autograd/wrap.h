@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/formulas.h"
+#include "ops/gen/ops.h"
 #include "ops/impl.h"
 
 namespace TT_NS {
@@ -12,6 +13,9 @@ namespace TT_NS {
 // For an in-place operator whose result has no gradient: what prepare_inplace gives, with zeros as the gradient of
 // self; empty if self needs none.
 NodeRef prepare_overwrite(Tensor& self);
+
+// The values of an input that an operator in place is about to overwrite, for a formula that reads it.
+inline TensorRef overwritten(const Tensor& t) { return op::clone(t); }
 
 inline ShapeList shapes_of(TensorSpan s) {
   ShapeList l;

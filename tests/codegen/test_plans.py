@@ -35,27 +35,35 @@ def rows(text):
 
 def test_every_field_has_a_row():
     assert rows(HEADER)[3:] == [
-        "TT_PLAN(Pair)", *(f"TT_PLAN_FIELD(Pair, {f})" for f in ("p", "a", "b")),
-        "TT_PLAN(FirstPlan)", *(f"TT_PLAN_FIELD(FirstPlan, {f})" for f in FIELDS),
+        "TT_PLAN(Pair)",
+        *(f"TT_PLAN_FIELD(Pair, {f})" for f in ("p", "a", "b")),
+        "TT_PLAN(FirstPlan)",
+        *(f"TT_PLAN_FIELD(FirstPlan, {f})" for f in FIELDS),
     ]
 
 
-@pytest.mark.parametrize("old, new", [
-    ("  Pair pairs[2];\n", ""),
-    ("int64_t a, b;", "int64_t b, a;"),
-    ("double* parts", "double* sums"),
-    ("struct NotHandedOver", "struct SecondPlan"),
-])
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("  Pair pairs[2];\n", ""),
+        ("int64_t a, b;", "int64_t b, a;"),
+        ("double* parts", "double* sums"),
+        ("struct NotHandedOver", "struct SecondPlan"),
+    ],
+)
 def test_a_change_of_a_plan_changes_the_rows(old, new):
     assert old in HEADER
     assert rows(HEADER.replace(old, new)) != rows(HEADER)
 
 
-@pytest.mark.parametrize("member", [
-    "void (*call)(int64_t begin);",
-    "struct { int64_t a; } inner;",
-    "union { int64_t i; double f; };",
-])
+@pytest.mark.parametrize(
+    "member",
+    [
+        "void (*call)(int64_t begin);",
+        "struct { int64_t a; } inner;",
+        "union { int64_t i; double f; };",
+    ],
+)
 def test_what_is_no_plain_field_is_refused(member):
     with pytest.raises(DeclError, match="FirstPlan"):
         rows(HEADER.replace("Stages run;", member))

@@ -245,9 +245,7 @@ def __and__(self, other):
     return other if other is NotImplemented else _ops.bitwise_and(self, other)
 
 
-def __rand__(self, other):
-    other = operand(self, other)
-    return other if other is NotImplemented else _ops.bitwise_and(other, self)
+__rand__ = __and__
 
 
 def __iand__(self, other):
@@ -271,9 +269,7 @@ def __or__(self, other):
     return other if other is NotImplemented else _ops.bitwise_or(self, other)
 
 
-def __ror__(self, other):
-    other = operand(self, other)
-    return other if other is NotImplemented else _ops.bitwise_or(other, self)
+__ror__ = __or__
 
 
 def __ior__(self, other):
@@ -297,9 +293,7 @@ def __xor__(self, other):
     return other if other is NotImplemented else _ops.bitwise_xor(self, other)
 
 
-def __rxor__(self, other):
-    other = operand(self, other)
-    return other if other is NotImplemented else _ops.bitwise_xor(other, self)
+__rxor__ = __xor__
 
 
 def __ixor__(self, other):

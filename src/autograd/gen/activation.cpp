@@ -53,7 +53,7 @@ static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, dou
   [[maybe_unused]] auto& s = *new (n.saved()) native_hardtanh_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   s.min_val = min_val;
   s.max_val = max_val;
   NodeRef prepared = prepare_inplace(input, node);
@@ -114,7 +114,7 @@ static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh", "hardtanh(i
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
 static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
   if (!(needs_grad(input))) return redispatch(op_hardtanh_, c.keys & kBelowAutograd, input, min_val, max_val);
-  const TensorRef before = op::clone(input);
+  const TensorRef before = overwritten(input);
   replace_values(input, *dispatch(op_hardtanh, *before, min_val, max_val));
 }
 static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
@@ -127,7 +127,7 @@ static constexpr OpSchema relu6_schema = {"relu6", "relu6", "relu6(input: Tensor
 constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema, relu6_impl, nullptr);
 static void relu6__autograd(Call c, Tensor& input) {
   if (!(needs_grad(input))) return redispatch(op_relu6_, c.keys & kBelowAutograd, input);
-  const TensorRef before = op::clone(input);
+  const TensorRef before = overwritten(input);
   replace_values(input, *dispatch(op_relu6, *before));
 }
 static constexpr ArgInfo relu6__args[] = {{"input", ArgType::kTensor, true, false}};
@@ -176,7 +176,7 @@ static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
   [[maybe_unused]] auto& s = *new (n.saved()) leaky_relu_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   s.negative_slope = negative_slope;
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_leaky_relu_, c.keys & kBelowAutograd, input, negative_slope);
@@ -269,7 +269,7 @@ static void elu__autograd(Call c, Tensor& input, double alpha) {
   [[maybe_unused]] auto& s = *new (n.saved()) elu_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   s.alpha = alpha;
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_elu_, c.keys & kBelowAutograd, input, alpha);
@@ -529,7 +529,7 @@ static void silu__autograd(Call c, Tensor& input) {
   [[maybe_unused]] auto& s = *new (n.saved()) silu_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_silu_, c.keys & kBelowAutograd, input);
   commit_inplace(input, std::move(prepared));
@@ -621,7 +621,7 @@ static void mish__autograd(Call c, Tensor& input) {
   [[maybe_unused]] auto& s = *new (n.saved()) mish_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_mish_, c.keys & kBelowAutograd, input);
   commit_inplace(input, std::move(prepared));
@@ -891,7 +891,7 @@ static void hardswish__autograd(Call c, Tensor& input) {
   [[maybe_unused]] auto& s = *new (n.saved()) hardswish_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_hardswish_, c.keys & kBelowAutograd, input);
   commit_inplace(input, std::move(prepared));
@@ -983,7 +983,7 @@ static void hardsigmoid__autograd(Call c, Tensor& input) {
   [[maybe_unused]] auto& s = *new (n.saved()) hardsigmoid_saved;
   n.released = false;
   if (n0) n.set_edge(0, input);
-  s.input.save(*op::clone(input));
+  s.input.save(*overwritten(input));
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_hardsigmoid_, c.keys & kBelowAutograd, input);
   commit_inplace(input, std::move(prepared));

@@ -347,7 +347,7 @@ static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.self.save(*op::clone(self));
+  if (n1) s.self.save(*overwritten(self));
   if (n0) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_mul_, c.keys & kBelowAutograd, self, other);
@@ -469,7 +469,7 @@ static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.self.save(*op::clone(self));
+  if (n1) s.self.save(*overwritten(self));
   s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_div_true_, c.keys & kBelowAutograd, self, other);
@@ -764,7 +764,7 @@ static constexpr OpSchema div_schema = {"div", "div", "div(self: Tensor, other: 
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
 static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
   if (!(needs_grad(other))) return redispatch(op_div_, c.keys & kBelowAutograd, self, other, rounding_mode);
-  const TensorRef before = op::clone(self);
+  const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_div, *before, other, rounding_mode));
 }
 static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
@@ -835,7 +835,7 @@ static constexpr OpSchema fmod_schema = {"fmod", "fmod", "fmod(self: Tensor, oth
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&, const Tensor&>(&fmod_schema, impl::fmod, nullptr);
 static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
   if (!(needs_grad(other))) return redispatch(op_fmod_, c.keys & kBelowAutograd, self, other);
-  const TensorRef before = op::clone(self);
+  const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_fmod, *before, other));
 }
 static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
@@ -868,7 +868,7 @@ static constexpr OpSchema remainder_schema = {"remainder", "remainder", "remaind
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder = make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
 static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
   if (!(needs_grad(other))) return redispatch(op_remainder_, c.keys & kBelowAutograd, self, other);
-  const TensorRef before = op::clone(self);
+  const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_remainder, *before, other));
 }
 static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
@@ -1090,7 +1090,7 @@ static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_atan2_, c.keys & kBelowAutograd, self, other);
@@ -1247,7 +1247,7 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, exponent);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   s.exponent.save(exponent);
   NodeRef prepared = prepare_inplace(self, node);
   if (n1) s.r0.save_output(self, 0);
@@ -1271,7 +1271,7 @@ static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow", "pow_scalar(
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
 static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
   if (!(needs_grad(self))) return redispatch(op_pow_scalar_, c.keys & kBelowAutograd, self, exponent);
-  const TensorRef before = op::clone(self);
+  const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_pow_scalar, *before, exponent));
 }
 static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kScalar, false, false}};
@@ -1513,7 +1513,7 @@ static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scala
   [[maybe_unused]] auto& s = *new (n.saved()) clamp_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   s.min = SavedScalar(min);
   s.max = SavedScalar(max);
   NodeRef prepared = prepare_inplace(self, node);
@@ -1536,7 +1536,7 @@ static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor",
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor = make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema, impl::clamp_tensor, nullptr);
 static void clamp_tensor__autograd(Call c, Tensor& self, const Tensor* min, const Tensor* max) {
   if (!(needs_grad(self) || needs_grad(min) || needs_grad(max))) return redispatch(op_clamp_tensor_, c.keys & kBelowAutograd, self, min, max);
-  const TensorRef before = op::clone(self);
+  const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_clamp_tensor, *before, min, max));
 }
 static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}};

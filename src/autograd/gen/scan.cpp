@@ -107,7 +107,7 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   [[maybe_unused]] auto& s = *new (n.saved()) cumprod_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   s.dim = dim;
   NodeRef prepared = prepare_inplace(self, node);
   s.r0.save_output(self, 0);

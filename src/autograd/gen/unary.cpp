@@ -102,7 +102,7 @@ static void log__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) log_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_log_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -354,7 +354,7 @@ static void abs__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) abs_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_abs_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -570,7 +570,7 @@ static constexpr OpSchema square_schema = {"square", "square", "square(self: Ten
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema, square_impl, nullptr);
 static void square__autograd(Call c, Tensor& self) {
   if (!(needs_grad(self))) return redispatch(op_square_, c.keys & kBelowAutograd, self);
-  const TensorRef before = op::clone(self);
+  const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_square, *before));
 }
 static constexpr ArgInfo square__args[] = {{"self", ArgType::kTensor, true, false}};
@@ -787,7 +787,7 @@ static void log2__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) log2_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_log2_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -841,7 +841,7 @@ static void log10__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) log10_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_log10_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -895,7 +895,7 @@ static void log1p__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) log1p_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_log1p_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -949,7 +949,7 @@ static void sin__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) sin_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_sin_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1003,7 +1003,7 @@ static void cos__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) cos_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_cos_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1112,7 +1112,7 @@ static void asin__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) asin_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_asin_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1166,7 +1166,7 @@ static void acos__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) acos_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_acos_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1220,7 +1220,7 @@ static void atan__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) atan_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_atan_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1274,7 +1274,7 @@ static void sinh__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) sinh_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_sinh_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1328,7 +1328,7 @@ static void cosh__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) cosh_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_cosh_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1382,7 +1382,7 @@ static void erf__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) erf_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_erf_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));
@@ -1436,7 +1436,7 @@ static void erfc__autograd(Call c, Tensor& self) {
   [[maybe_unused]] auto& s = *new (n.saved()) erfc_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.self.save(*op::clone(self));
+  s.self.save(*overwritten(self));
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_erfc_, c.keys & kBelowAutograd, self);
   commit_inplace(self, std::move(prepared));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dispatch/call.h"
+#include "ops/scalar_forms.h"
 
 namespace TT_NS {
 
@@ -2432,11 +2433,6 @@ inline TensorRef view_as_complex(const Tensor& self) {
 inline TensorRef restride(const Tensor& self, Ints stride) {
   return dispatch(op_restride, self, stride);
 }
-inline Scalar conj(const Scalar& s) { return TT_NS::conj(s); }
-inline Scalar neg(const Scalar& s) { return -s; }
-inline Scalar add(const Scalar& a, const Scalar& b) { return a + b; }
-inline Scalar sub(const Scalar& a, const Scalar& b) { return a - b; }
-inline Scalar mul(const Scalar& a, const Scalar& b) { return a * b; }
 
 }  // namespace op
 }  // namespace TT_NS

@@ -1,0 +1,15 @@
+// What gradient formulas compute with numbers: the form of an operator that has a Scalar in place of
+// a tensor runs the same formula, in which these take the place of the operators on tensors.
+#pragma once
+
+#include "core/scalar.h"
+
+namespace TT_NS::op {
+
+inline Scalar conj(const Scalar& s) { return TT_NS::conj(s); }
+inline Scalar neg(const Scalar& s) { return -s; }
+inline Scalar add(const Scalar& a, const Scalar& b) { return a + b; }
+inline Scalar sub(const Scalar& a, const Scalar& b) { return a - b; }
+inline Scalar mul(const Scalar& a, const Scalar& b) { return a * b; }
+
+}  // namespace TT_NS::op
