@@ -8,10 +8,10 @@ DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}
 
 
 def exported(t):
-    """What NumPy reads a tensor's memory from; the array's base, so that the tensor lives as long as the array."""
+    """The array's base: what NumPy reads a tensor's memory from. It keeps the memory, whatever data the tensor gets later."""
     size = t.dtype.itemsize
     return SimpleNamespace(
-        owner=t,
+        owner=t.detach(),
         __array_interface__={
             "version": 3,
             "shape": tuple(t.shape),
