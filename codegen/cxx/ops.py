@@ -145,9 +145,9 @@ def kernel_names(ops):
 
 
 def listed_kernels():
-    """(name, kind) of kernels/kernels.txt."""
+    """(name, kind) of each line of kernels/kernels.txt; the family behind them is for readers and tests."""
     lines = (ROOT / "kernels/kernels.txt").read_text().splitlines()
-    return [tuple(line.split("#")[0].split()) for line in lines if line.split("#")[0].strip()]
+    return [tuple(line.split("#")[0].split()[:2]) for line in lines if line.split("#")[0].strip()]
 
 
 def kernels(ops):

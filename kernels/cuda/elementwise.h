@@ -2,7 +2,7 @@
 // launch.
 #pragma once
 
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 
 namespace TT_NS::cuda {
 

@@ -16,7 +16,7 @@
 // On the host all of it lives in the unnamed namespace of the instruction set's build (cpu/isa.h).
 #pragma once
 
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 #include "plan/vector_function.h"
 
 #if defined(__CUDACC__)

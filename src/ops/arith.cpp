@@ -95,10 +95,8 @@ TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor
   return out;
 }
 
-TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
-  if (value.ndim != 0) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
-  if (value.is_cpu()) check_fits(read_scalar(value), self.dtype, "value");
-  return op::where(mask, *op::to(value, self.dtype), self);
+TensorRef conj(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self);
 }
 
 }  // namespace TT_NS::impl

@@ -105,13 +105,6 @@ TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool cop
 TensorRef contiguous(Call, const Tensor& self) {
   return self.contiguous() ? TensorRef::share(&self) : op::clone(self, TT_CONTIGUOUS);
 }
-TensorRef conj(Call, const Tensor& self) {
-  return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self);
-}
-TensorRef real(Call, const Tensor& self) {
-  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0)
-                                : TensorRef::share(&self);
-}
 
 void fill_(Call, Tensor& self, const Scalar& value) {
   check_writable(self, "self");

@@ -2,7 +2,7 @@
 
 #include "ops/gen/kernels.h"
 #include "ops/impl.h"
-#include "plan/element_build.h"
+#include "plan/elementwise_build.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "plan/index_build.h"
+#include "plan/factory_build.h"
 
 #include <math.h>
 

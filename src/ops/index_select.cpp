@@ -1,5 +1,5 @@
-// Elements picked by masks and positions: tril, triu, masked_select, nonzero, take_along_dim,
-// one_hot.
+// Elements selected by masks and positions: tril, triu, masked_select, masked_fill, nonzero,
+// take_along_dim, one_hot.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -94,6 +94,12 @@ TensorRef one_hot(Call, const Tensor& self, int64_t num_classes) {
   TensorRef zeros = op::zeros(shape, Dtype::kI64, self.device);
   if (self.numel == 0) return zeros;
   return op::scatter_fill(zeros, -1, *op::unsqueeze(self, -1), 1);
+}
+
+TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
+  if (value.ndim != 0) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
+  if (value.is_cpu()) check_fits(read_scalar(value), self.dtype, "value");
+  return op::where(mask, *op::to(value, self.dtype), self);
 }
 
 }  // namespace TT_NS::impl

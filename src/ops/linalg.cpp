@@ -4,8 +4,8 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "plan/row_build.h"
-#include "plan/svd_plan.h"
+#include "plan/linalg_plan.h"
+#include "plan/rows.h"
 
 namespace TT_NS::impl {
 

@@ -4,7 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index_nest.h"
-#include "plan/row_build.h"
+#include "plan/loss_build.h"
 
 namespace TT_NS::impl {
 

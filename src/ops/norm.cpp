@@ -4,7 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "plan/row_build.h"
+#include "plan/norm_build.h"
 
 namespace TT_NS::impl {
 

@@ -5,7 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/image.h"
 #include "ops/undo.h"
-#include "plan/channel_build.h"
+#include "plan/norm_build.h"
 
 namespace TT_NS::impl {
 

@@ -3,7 +3,7 @@
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
-#include "plan/row_build.h"
+#include "plan/softmax_build.h"
 
 namespace TT_NS::impl {
 

@@ -1,17 +1,14 @@
-// sort, argsort, topk, unique, and what draws by order or weight: randperm, multinomial.
+// sort, argsort, topk, unique.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
-#include "ops/elementwise.h"
-#include "ops/impl.h"
-#include "plan/random_build.h"
+#include "ops/sort.h"
 #include "plan/sort_build.h"
 
-namespace TT_NS::impl {
+namespace TT_NS {
 
-// The first k of each row of d in order; values only if wanted.
-static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descending,
-                          bool want_values) {
+TensorPair sorted_rows(const Tensor& self, int64_t d, int64_t k, bool descending,
+                       bool want_values) {
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order",
              fmt(self.dtype));
@@ -40,23 +37,27 @@ static TensorPair ordered(const Tensor& self, int64_t d, int64_t k, bool descend
   return {std::move(values), std::move(indices)};
 }
 
+}  // namespace TT_NS
+
+namespace TT_NS::impl {
+
 static int64_t length(const Tensor& t, int64_t d) { return t.ndim ? t.size(d) : 1; }
 
 TensorPair sort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  return ordered(self, d, length(self, d), descending, true);
+  return sorted_rows(self, d, length(self, d), descending, true);
 }
 TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  return ordered(self, d, length(self, d), descending, false).second;
+  return sorted_rows(self, d, length(self, d), descending, false).second;
 }
 TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
   if (k < 0 || k > length(self, d))
     fail_arg(TT_INVALID_ARG, "k", "k is {}, dimension {} has {}: must be in between", k, d,
              length(self, d));
-  return ordered(self, d, self.ndim ? k : 1, largest,
-                 true);  // of a 0-dim tensor itself, as in PyTorch
+  return sorted_rows(self, d, self.ndim ? k : 1, largest,
+                     true);  // of a 0-dim tensor itself, as in PyTorch
 }
 
 // ---- unique ----
@@ -92,7 +93,7 @@ static TensorTriple unique_elements(const Tensor& self, bool want_inverse, bool 
   const int64_t flat[1] = {-1};
   const int64_t n = self.numel;
   TensorRef x = op::reshape(self, flat);
-  TensorPair sorted = ordered(x, 0, n, false, true);
+  TensorPair sorted = sorted_rows(x, 0, n, false, true);
   TensorRef fresh =
       n ? op::ne(*op::slice(*sorted.first, 0, 1), *op::slice(*sorted.first, 0, 0, n - 1))
         : TensorRef();
@@ -121,7 +122,7 @@ static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inver
   TensorRef perm = op::arange(0, n, 1, Dtype::kI64, self.device);
   for (int64_t c = m - 1; c >= 0; c--) {
     TensorRef column = op::index_select(*op::select(*table, 1, c), 0, *perm);
-    perm = op::index_select(*perm, 0, *ordered(*column, 0, n, false, false).second);
+    perm = op::index_select(*perm, 0, *sorted_rows(*column, 0, n, false, false).second);
   }
   TensorRef sorted = op::index_select(*table, 0, *perm), fresh;
   if (n)
@@ -139,82 +140,6 @@ TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool re
   if (!dim.has) return unique_elements(self, return_inverse, return_counts);
   if (self.ndim == 0) fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
   return unique_slices(self, wrap_dim(dim.value, self.ndim), return_inverse, return_counts);
-}
-
-// ---- chance ----
-
-TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator) {
-  if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
-  if (dtype == Dtype::kNone) dtype = Dtype::kI64;
-  if (is_complex(dtype) || dtype == Dtype::kBool)
-    fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real, and not bool", fmt(dtype));
-  if (n && !fits(Scalar(n - 1), dtype))
-    fail_arg(TT_INVALID_ARG, "n", "n is {}: no {} has the value below it", n, fmt(dtype));
-  MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef keys = op::empty(Ints(&n, 1), Dtype::kI64, device.or_else(kCpuDevice));
-  op::random_(*keys, INT64_MIN, {}, generator);
-  TensorRef order = ordered(*keys, 0, n, false, false).second;
-  return dtype == Dtype::kI64 ? std::move(order) : op::to_dtype(*order, dtype);
-}
-
-static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
-  if (!is_float(p.dtype))
-    fail_arg(TT_DTYPE, "self", "self is {}: weights must be floating", fmt(p.dtype));
-  if (p.ndim < 1 || p.ndim > 2)
-    fail_arg(TT_SHAPE, "self", "self is {}: must have 1 or 2 dimensions", p.sizes());
-  if (samples <= 0)
-    fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}: must be positive", samples);
-  if (p.size(-1) == 0 || p.size(-1) > 1 << 24)
-    fail_arg(TT_INVALID_ARG, "self", "self is {}: must have 1 to 2^24 weights in a row", p.sizes());
-  if (!replacement && samples > p.size(-1))
-    fail_arg(TT_INVALID_ARG, "num_samples",
-             "num_samples is {}, self is {}: without replacement there are not so many", samples,
-             p.sizes());
-  if (p.numel == 0 || p.device.type == TT_META) return;
-  TensorRef low = op::ge(p, 0);
-  TensorRef high = op::lt(p, __builtin_inf());
-  if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
-    fail_arg(TT_INVALID_ARG, "self", "self holds weights that are negative, infinite or nan");
-  const int64_t last[1] = {-1};
-  if (!read_scalar(*op::all(op::gt(*op::amax(p, last), 0))).i)
-    fail_arg(TT_INVALID_ARG, "self", "self has a row without a positive weight");
-}
-
-// An exponential race: the positions with the largest weight / e are drawn one after the other,
-// none twice.
-static TensorRef race(const Tensor& p, int64_t samples, Generator* generator) {
-  TensorRef wide = p.dtype == Dtype::kF64 ? TensorRef::share(&p) : op::to_dtype(p, Dtype::kF32);
-  TensorRef e = op::empty(p.sizes(), wide->dtype, p.device);
-  op::exponential_(*e, 1, generator);
-  return ordered(*op::div_true(*wide, *e), p.ndim - 1, samples, true, false).second;
-}
-
-static TensorRef by_weight(const Tensor& p, int64_t samples, Generator* generator) {
-  const int64_t rows = p.ndim == 2 ? p.size(0) : 1;
-  Shape shape(p.sizes());
-  shape[p.ndim - 1] = samples;
-  checked_numel(shape, Dtype::kI64, "num_samples");
-  TensorRef sums = new_tensor(p.sizes(), Dtype::kF64, p.device);
-  TensorRef out = new_tensor(shape, Dtype::kI64, p.device);
-  copy_elements(*sums, p);
-  TensorRef uniform = op::rand(shape, Dtype::kF64, p.device, generator);
-  if (out->numel) {
-    DrawPlan plan;
-    build_draw(&plan, rows, p.size(-1), samples);
-    plan.sums = sums->as<double>();
-    plan.uniform = uniform->as<double>();
-    plan.out = out->as<int64_t>();
-    launch_stages(kernel_draw_by_weight, p.device, &plan.run);
-  }
-  return out;
-}
-
-TensorRef multinomial(Call, const Tensor& self, int64_t num_samples, bool replacement,
-                      Generator* generator) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  check_weights(self, num_samples, replacement);
-  return replacement && num_samples > 1 ? by_weight(self, num_samples, generator)
-                                        : race(self, num_samples, generator);
 }
 
 }  // namespace TT_NS::impl

@@ -260,4 +260,9 @@ TensorRef view_as_complex(Call, const Tensor& self) {
   return make_view(self, sizes, strides, self.data, complex_of(self.dtype));
 }
 
+TensorRef real(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0)
+                                : TensorRef::share(&self);
+}
+
 }  // namespace TT_NS::impl

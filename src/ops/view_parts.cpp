@@ -55,18 +55,6 @@ TensorList unbind(Call, const Tensor& self, int64_t dim) {
   return out;
 }
 
-TensorList chunk(Call, const Tensor& self, int64_t chunks, int64_t dim) {
-  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to split");
-  if (chunks < 1 || chunks > INT32_MAX)
-    fail_arg(TT_INVALID_ARG, "chunks", "chunks is {}: must be in [1, {}]", chunks, INT32_MAX);
-  const int64_t d = wrap_dim(dim, self.ndim);
-  const int64_t n = self.size(d);
-  if (n) return op::split(self, n / chunks + (n % chunks != 0), d);
-  Shape none;  // as many empty parts as asked for
-  none.resize(chunks, 0);
-  return op::split_with_sizes(self, none, d);
-}
-
 TensorRef narrow(Call, const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to narrow");
   const int64_t d = wrap_dim(dim, self.ndim);

@@ -23,17 +23,6 @@ struct IndexArgs {
 
 namespace index_detail {
 
-inline int64_t chunks(int64_t n, int64_t of) { return ceil_div(n, of); }
-
-inline void one_stage(Stages* s, int64_t units, int64_t grain) {
-  s->units[0] = units;
-  s->units[1] = 0;
-  s->grain[0] = grain;
-  s->grain[1] = 1;
-  s->n = 1;
-  s->stage = 0;
-}
-
 // Ranges of i: for rows, and for single elements of so large a target that to go through all
 // indices costs less than its memory.
 inline bool takes_ranges(const IndexPlan& p, const IndexArgs& g) {
@@ -60,14 +49,14 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
     if (p->split < 0) p->split = 0;
     p->piece = p->size[p->split];
     if (!ranges) return one_stage(&p->run, 1, 1);
-    p->range = chunks(g.extent, g.threads);
-    return one_stage(&p->run, chunks(g.extent, p->range), 1);
+    p->range = ceil_div(g.extent, g.threads);
+    return one_stage(&p->run, ceil_div(g.extent, p->range), 1);
   }
   int64_t piece = kIndexTask / (n / p->size[p->split] + 1);
   if (piece < 1) piece = 1;
   if (p->split == 0 && piece < 64) piece = 64;  // whole cache lines of the innermost dimension
   p->piece = piece;
-  one_stage(&p->run, chunks(p->size[p->split], piece), 1);
+  one_stage(&p->run, ceil_div(p->size[p->split], piece), 1);
 }
 
 }  // namespace index_detail
@@ -131,7 +120,7 @@ inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* si
     p->dim_size[0] = 1;
     p->stride[0] = 0;
   }
-  index_detail::one_stage(&p->run, index_detail::chunks(p->n, kIndexChunk), 4);
+  one_stage(&p->run, ceil_div(p->n, kIndexChunk), 4);
 }
 
 // The index at a position in logical order, for the text of an error.
@@ -145,7 +134,7 @@ inline int64_t index_at(const IndexCheckPlan* p, int64_t position) {
                                   : *reinterpret_cast<const int32_t*>(at);
 }
 
-inline int64_t nonzero_chunks(int64_t n) { return index_detail::chunks(n, kNonzeroChunk); }
+inline int64_t nonzero_chunks(int64_t n) { return ceil_div(n, kNonzeroChunk); }
 
 // For nonzero_count: fills all but x, starts and total.
 inline void build_nonzero(NonzeroPlan* p, int32_t dtype, int32_t ndim, const int64_t* size) {
@@ -156,26 +145,11 @@ inline void build_nonzero(NonzeroPlan* p, int32_t dtype, int32_t ndim, const int
   p->out = nullptr;
   p->row_stride = ndim ? ndim : 1;
   p->dim_stride = 1;
-  index_detail::one_stage(&p->run, nonzero_chunks(p->n), 4);
+  one_stage(&p->run, nonzero_chunks(p->n), 4);
   p->run.n = 2;
   p->run.units[1] = 1;
 }
 // After it, for nonzero_write: the caller sets out and, if need be, its strides.
-inline void build_nonzero_write(NonzeroPlan* p) {
-  index_detail::one_stage(&p->run, nonzero_chunks(p->n), 4);
-}
-
-// start and step: integers for integer dtypes.
-inline void build_arange(ArangePlan* p, int32_t dtype, int64_t n, void* out, int64_t start_int,
-                         int64_t step_int, double start, double step) {
-  p->dtype = dtype;
-  p->n = n;
-  p->out = static_cast<char*>(out);
-  p->start_int = start_int;
-  p->step_int = step_int;
-  p->start = start;
-  p->step = step;
-  index_detail::one_stage(&p->run, index_detail::chunks(n, kArangeChunk), 2);
-}
+inline void build_nonzero_write(NonzeroPlan* p) { one_stage(&p->run, nonzero_chunks(p->n), 4); }
 
 }  // namespace TT_NS

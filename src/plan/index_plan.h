@@ -1,7 +1,7 @@
 // Plans of the kernels that address memory through index tensors. POD, also device code.
 #pragma once
 
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 #include "plan/stages.h"
 
 namespace TT_NS {
@@ -76,17 +76,5 @@ struct NonzeroPlan {
   int64_t size[kMaxPlanDims];  // dimension 0 is the outermost here
 };
 constexpr int64_t kNonzeroChunk = 16384;
-
-// out[i] = start + i * step for i < n: of integers in int64, else in double. Units: chunks of
-// kArangeChunk elements.
-struct ArangePlan {
-  Stages run;
-  int32_t dtype;
-  int64_t n;
-  char* out;
-  int64_t start_int, step_int;
-  double start, step;
-};
-constexpr int64_t kArangeChunk = 32768;
 
 }  // namespace TT_NS

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/pool_plan.h"
-#include "plan/row_build.h"
+#include "plan/rows.h"
 
 namespace TT_NS {
 
@@ -55,7 +55,7 @@ inline void cut_windows(PoolPlan* p, int64_t images, int64_t deep, int64_t row) 
   const int64_t part = most(up(65536, read), alone ? 1 : 2 * t.columns * wide / read);
   if ((p->part_dim && !alone) || count < 2 * part) return;
   p->apart = few;
-  p->part = most(part, up(count, up(kMostChunks, units)));
+  p->part = most(part, up(count, up(kMaxRowChunks, units)));
   p->n_parts = up(count, p->part);
 }
 

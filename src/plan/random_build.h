@@ -1,7 +1,8 @@
-// Builds a RandomPlan and says how many counters it uses.
+// Builds the plans of random numbers and counts the generator counters that they use.
 #pragma once
 
 #include "plan/random_plan.h"
+#include "plan/rows.h"
 
 namespace TT_NS {
 
@@ -47,12 +48,19 @@ inline void build_random(RandomPlan* r, int32_t dtype, int64_t n, uint64_t seed,
   r->exponential = false;
   r->low = 0;
   r->range = 1;
-  r->run.units[0] = ceil_div(n, kRandomChunk);
-  r->run.units[1] = 0;
-  r->run.grain[0] = 4;
-  r->run.grain[1] = 1;
-  r->run.n = 1;
-  r->run.stage = 0;
+  one_stage(&r->run, ceil_div(n, kRandomChunk), 4);
+}
+
+// Fills all but the pointers.
+inline void build_multinomial(MultinomialPlan* p, int64_t rows, int64_t n, int64_t samples) {
+  p->rows = rows;
+  p->n = n;
+  p->samples = samples;
+  const int64_t blocks = ceil_div(samples, kMultinomialBlock);
+  one_stage(&p->run, rows, row_grain(n));
+  p->run.n = 2;
+  p->run.units[1] = rows * blocks;
+  p->run.grain[1] = samples < kMultinomialBlock ? row_grain(16 * samples) : 1;
 }
 
 }  // namespace TT_NS

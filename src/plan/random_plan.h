@@ -1,5 +1,5 @@
-// RandomPlan: fills a contiguous array with random values; element i depends on (seed, offset, i)
-// only.
+// Plans of random numbers. A RandomPlan fills a contiguous array; element i depends on (seed,
+// offset, i) only. POD, also device code.
 #pragma once
 
 #include "plan/stages.h"
@@ -38,5 +38,17 @@ struct RandomPlan {
 };
 
 constexpr int64_t kRandomChunk = 8192;
+
+// multinomial: draws `samples` positions of each row of n weights, with replacement. Stage 0 sums
+// the weights; units: rows. Stage 1 draws; units: [rows][blocks of kMultinomialBlock samples].
+struct MultinomialPlan {
+  Stages run;
+  int64_t rows, n, samples;
+  double* sums;           // [rows][n]: the weights, which become their sums
+  const double* uniform;  // [rows][samples]: in [0, 1)
+  int64_t* out;           // [rows][samples]
+};
+
+constexpr int64_t kMultinomialBlock = 4096;
 
 }  // namespace TT_NS

@@ -2,7 +2,7 @@
 // POD, also device code.
 #pragma once
 
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 #include "plan/stages.h"
 
 namespace TT_NS {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/resize_plan.h"
-#include "plan/row_build.h"
+#include "plan/rows.h"
 
 namespace TT_NS {
 

@@ -1,7 +1,7 @@
-// Builds the plans of sorting and of drawing by weight.
+// Builds the plans of sorting and of searching.
 #pragma once
 
-#include "plan/row_build.h"
+#include "plan/rows.h"
 #include "plan/sort_plan.h"
 
 namespace TT_NS {
@@ -80,17 +80,6 @@ inline void build_search(SearchPlan* p, int32_t dtype, int64_t rows, int64_t n, 
   p->n = n;
   p->step = rows > 1 ? n : 0;
   one_stage(&p->run, ceil_div(total, kSearchBlock), 8);
-}
-
-inline void build_draw(DrawPlan* p, int64_t rows, int64_t n, int64_t samples) {
-  p->rows = rows;
-  p->n = n;
-  p->samples = samples;
-  const int64_t blocks = ceil_div(samples, kDrawBlock);
-  one_stage(&p->run, rows, row_grain(n));
-  p->run.n = 2;
-  p->run.units[1] = rows * blocks;
-  p->run.grain[1] = samples < kDrawBlock ? row_grain(16 * samples) : 1;
 }
 
 }  // namespace TT_NS

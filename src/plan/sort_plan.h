@@ -1,4 +1,4 @@
-// Plans of sorting and of drawing by weight. POD, also device code.
+// Plans of sorting and of searching in sorted rows. POD, also device code.
 #pragma once
 
 #include "plan/stages.h"
@@ -76,16 +76,5 @@ struct SearchPlan {
   char* out;  // [total] of i64, or of i32 if narrow
 };
 constexpr int64_t kSearchBlock = 256;
-
-// Draws `samples` positions of each row of n weights, with replacement. Stage 0: sums, units rows;
-// stage 1: units [rows][blocks of kDrawBlock samples].
-struct DrawPlan {
-  Stages run;
-  int64_t rows, n, samples;
-  double* sums;           // [rows][n]: the weights, which become their sums
-  const double* uniform;  // [rows][samples]: in [0, 1)
-  int64_t* out;           // [rows][samples]
-};
-constexpr int64_t kDrawBlock = 4096;
 
 }  // namespace TT_NS

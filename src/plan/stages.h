@@ -1,5 +1,5 @@
-// Stages: the parallel regions of a kernel, run in order. A front end sets plan.run.stage = s, then
-// covers [0, units[s]).
+// Stages: the parallel regions of a kernel, run in order. An implementation sets plan.run.stage
+// to s, then covers [0, units[s]).
 #pragma once
 
 #include "plan/kernel.h"
@@ -14,5 +14,17 @@ struct Stages {
   int32_t n;                  // 1 … kMaxStages
   int32_t stage;              // the running one
 };
+
+// A plan of one stage.
+inline void one_stage(Stages* s, int64_t units, int64_t grain) {
+  for (int32_t i = 0; i < kMaxStages; i++) {
+    s->units[i] = 0;
+    s->grain[i] = 1;
+  }
+  s->units[0] = units;
+  s->grain[0] = grain;
+  s->n = 1;
+  s->stage = 0;
+}
 
 }  // namespace TT_NS

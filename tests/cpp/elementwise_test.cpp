@@ -8,7 +8,7 @@
 
 #include "elementwise_reference.h"
 #include "kernel_harness.h"
-#include "plan/element_build.h"
+#include "plan/elementwise_build.h"
 
 #include <string>
 

@@ -1,5 +1,6 @@
 // Kernels that go through index tensors, against loops over coordinates.
 #include "kernel_harness.h"
+#include "plan/factory_build.h"
 #include "plan/index_build.h"
 
 #include <functional>

@@ -2,7 +2,7 @@
 // instruction set, against double. Every kStep-th bit pattern is taken; TT_TEST_ULP_STEP=1 takes
 // all 2^32 (minutes).
 #include "kernel_harness.h"
-#include "plan/element_build.h"
+#include "plan/elementwise_build.h"
 
 #include <cstdlib>
 

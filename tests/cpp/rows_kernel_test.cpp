@@ -1,7 +1,9 @@
 // Kernels over rows: every dtype and ISA against a reference in double; results must not depend on
 // how units are split.
 #include "kernel_harness.h"
-#include "plan/row_build.h"
+#include "plan/loss_build.h"
+#include "plan/norm_build.h"
+#include "plan/softmax_build.h"
 
 #include <functional>
 #include <string>

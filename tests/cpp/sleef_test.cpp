@@ -1,7 +1,7 @@
 // SLEEF's functions in double, through the kernels of every instruction set, against long double;
 // without SLEEF the C library's values.
 #include "kernel_harness.h"
-#include "plan/element_build.h"
+#include "plan/elementwise_build.h"
 #include "cpu/sleef.h"
 
 #include <algorithm>

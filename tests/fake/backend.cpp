@@ -3,7 +3,7 @@
 #include "fake.h"
 #include "memory.h"
 #include "plan/backend_id.h"
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 #include "cpu/matmul_run.h"
 #include "plan/stages.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 
 TT_ISA_BEGIN
 

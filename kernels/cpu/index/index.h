@@ -18,7 +18,5 @@ TT_KERNEL(index_offsets)(const void* plan, int64_t begin, int64_t end) noexcept;
 // NonzeroPlan, any dtype
 TT_KERNEL(nonzero_count)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(nonzero_write)(const void* plan, int64_t begin, int64_t end) noexcept;
-// ArangePlan, any dtype
-TT_KERNEL(fill_arange)(const void* plan, int64_t begin, int64_t end) noexcept;
 
 TT_ENTRY_END

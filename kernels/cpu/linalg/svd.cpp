@@ -4,7 +4,7 @@
 // Computations", section 8.6.
 #include "kernels/cpu/linalg/svd.h"
 
-#include "plan/svd_plan.h"
+#include "plan/linalg_plan.h"
 
 TT_ISA_BEGIN
 

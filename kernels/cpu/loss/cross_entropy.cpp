@@ -2,7 +2,7 @@
 #include "kernels/cpu/loss/cross_entropy.h"
 
 #include "kernels/cpu/simd/row_primitives.h"
-#include "plan/row_plan.h"
+#include "plan/loss_plan.h"
 
 TT_ISA_BEGIN
 

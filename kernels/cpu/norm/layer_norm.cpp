@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
-#include "plan/row_plan.h"
+#include "plan/norm_plan.h"
 
 TT_ISA_BEGIN
 

@@ -1,4 +1,4 @@
-// Entry points over a RandomPlan.
+// Entry points over a RandomPlan and, last, a MultinomialPlan.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -15,6 +15,7 @@ TT_KERNEL(random_dropout)
 (const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
 TT_KERNEL(random_integers)
 (const void* plan, int64_t begin, int64_t end) noexcept;  // any real dtype
+TT_KERNEL(multinomial)(const void* plan, int64_t begin, int64_t end) noexcept;
 
 // The words of `groups` groups of 64, the first of which begins at `counter`.
 void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) noexcept;

@@ -1,7 +1,7 @@
 // cumsum along any dimension of a contiguous array.
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/cpu/simd/running_sum.h"
-#include "plan/row_plan.h"
+#include "plan/scan_plan.h"
 
 TT_ISA_BEGIN
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/row_primitives.h"
+#include "plan/scan_plan.h"
 
 TT_ISA_BEGIN
 

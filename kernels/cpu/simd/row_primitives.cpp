@@ -167,8 +167,8 @@ TT_INLINE void sum_columns(T* out, const char* g, const char* y, const Columns& 
 
 template <class T>
 TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* top, T* sum) {
-  T t[kMostChunks] = {};
-  T e[kMostChunks];
+  T t[kMaxRowChunks] = {};
+  T e[kMaxRowChunks];
   T most = kMinusInfinity<T>;
   RowSum<T> unused;
   for (int64_t k = 0; k < n; k++) {

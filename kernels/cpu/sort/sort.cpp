@@ -1,4 +1,4 @@
-// sort_rows, draw_by_weight. Elements become 64-bit keys that order as they do, so that one loop
+// sort_rows. Elements become 64-bit keys that order as they do, so that one loop
 // sorts every dtype: by insertion if they are few, else by radix from the lowest bits (LSD), which
 // is stable and passes over what all share. A long row is first cut into buckets by sampled keys,
 // which then are sorted in the cache, each by itself.
@@ -264,19 +264,6 @@ TT_NOINLINE void sort_long(const SortPlan& p, int64_t unit) {
   }
 }
 
-// The first position whose sum exceeds x; a weight of 0 is never drawn.
-TT_INLINE int64_t position_of(const double* sums, int64_t n, double x) {
-  int64_t low = 0;
-  int64_t high = n - 1;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (sums[middle] > x) high = middle;
-    else low = middle + 1;
-  }
-  while (low > 0 && sums[low] == sums[low - 1]) low--;  // rounding took x to the whole sum
-  return low;
-}
-
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -287,27 +274,6 @@ TT_KERNEL(sort_rows)(const void* plan, int64_t begin, int64_t end) noexcept {
   if (p.path != kSortRows) return TT_OK;
   char* room = p.slot_bytes ? p.workspace + begin / p.run.grain[0] * p.slot_bytes : nullptr;
   for (int64_t row = begin; row < end; row++) sort_row(p, row, reinterpret_cast<SortItem*>(room));
-  return TT_OK;
-}
-
-TT_KERNEL(draw_by_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const DrawPlan& p = *static_cast<const DrawPlan*>(plan);
-  const int64_t blocks = ceil_div(p.samples, kDrawBlock);
-  for (int64_t u = begin; u < end; u++) {
-    if (p.run.stage == 0) {
-      double* sums = p.sums + u * p.n;
-      for (int64_t i = 1; i < p.n; i++) sums[i] += sums[i - 1];
-      continue;
-    }
-    const int64_t row = u / blocks;
-    const int64_t first = u % blocks * kDrawBlock;
-    const int64_t rest = p.samples - first;
-    const double* sums = p.sums + row * p.n;
-    const double* uniform = p.uniform + row * p.samples + first;
-    int64_t* out = p.out + row * p.samples + first;
-    for (int64_t i = 0; i < min(rest, kDrawBlock); i++)
-      out[i] = position_of(sums, p.n, uniform[i] * sums[p.n - 1]);
-  }
   return TT_OK;
 }
 

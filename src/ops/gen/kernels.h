@@ -161,7 +161,7 @@ extern const Kernel kernel_attention;
 extern const Kernel kernel_attention_backward;
 extern const Kernel kernel_sort_rows;
 extern const Kernel kernel_svd;
-extern const Kernel kernel_draw_by_weight;
+extern const Kernel kernel_multinomial;
 extern const Kernel kernel_clip_norm;
 extern const Kernel kernel_clip_scale;
 extern const Kernel kernel_resize;

@@ -3,7 +3,7 @@
 // the operands broadcast to the output's shape.
 #pragma once
 
-#include "plan/element_plan.h"
+#include "plan/elementwise_plan.h"
 
 namespace TT_NS {
 

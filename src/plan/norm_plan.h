@@ -1,0 +1,97 @@
+// Plans of layer_norm and batch_norm and their gradients. POD, also device code.
+#pragma once
+
+#include "plan/rows.h"
+
+namespace TT_NS {
+
+// y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 /
+// sqrt(variance + eps) are kept. Units: [rows][n_chunks of `chunk` elements]. Where n_chunks > 1,
+// in three stages: sums, sums of squares, y.
+struct LayerNormPlan {
+  Stages run;
+  int32_t dtype;         // of x and y: f16 bf16 f32 f64
+  int32_t weight_dtype;  // of weight and bias
+  int32_t stat_dtype;    // of mean and rstd
+  int64_t rows, n;
+  int64_t chunk, n_chunks;
+  double eps;
+  const char* x;
+  const char* weight;  // NULL: 1
+  const char* bias;    // NULL: 0
+  char* y;
+  char* mean;  // rows elements
+  char* rstd;
+  double* parts;  // [2][rows][n_chunks]: sums of chunks; NULL if n_chunks is 1
+};
+
+// The gradients of that: dx, and the sums over rows dweight, dbias; any of them may be NULL.
+// Stage 0: chunks of rows, units [n_chunks][n_parts of `part` elements of a row], which leave
+// partial sums in workspace [n_chunks][2][n]; stage 1 (only if n_parts > 1 and dx is wanted): dx by
+// the same units; stage 2 (only if dweight or dbias is wanted and not made in place by stage 0):
+// tiles of kRowTile columns.
+struct LayerNormBackwardPlan {
+  Stages run;
+  int32_t dtype, weight_dtype,
+      stat_dtype;  // g, x and dx have dtype; dweight and dbias have weight_dtype
+  int64_t rows, n;
+  int64_t chunk, n_chunks;
+  int64_t part, n_parts;
+  const char* g;
+  const char* x;
+  const char* mean;
+  const char* rstd;
+  const char* weight;  // NULL: 1
+  char* dx;
+  char* dweight;
+  char* dbias;
+  void* workspace;  // layer_norm_backward_workspace_bytes(plan)
+  double* parts;    // [2][rows][n_parts]: what stage 1 adds up; NULL if n_parts is 1
+};
+
+// ---- batch_norm: a dense array [outer][channels][inner]; inner is 1 for channels last ----
+
+// Sums over each channel. Stage 0 leaves partial sums of chunks in workspace
+// [n_chunks][2][channels]; units: inner == 1: [n_chunks], else [n_chunks][channels]. A chunk is
+// `chunk` positions of the outer dimension or, where n_parts > 1, one of the n_parts parts of
+// `part` inner elements at one position. Stage 1 joins them; units: tiles of kChannelTile channels.
+//   without g: mean, rstd = 1 / sqrt(variance + eps) and the variance of the whole population
+//   with g: the sums of g and of g (x - mean) rstd
+struct ChannelSumPlan {
+  Stages run;
+  int32_t dtype;  // of x and g: f16 bf16 f32 f64; the other arrays hold what it computes in: f32,
+                  // or f64 for f64
+  int64_t outer, channels, inner;
+  int64_t chunk, n_chunks, part, n_parts;
+  double eps;
+  const char* x;
+  const char* g;     // or NULL
+  const char* mean;  // with g
+  const char* rstd;  // with g
+  char* out;         // [3][channels], with g [2][channels]
+  void* workspace;   // channel_workspace_bytes(plan)
+};
+
+// channel_affine, forward (g NULL): y = (x - mean) rstd weight + bias.
+// Backward: y = rstd weight (g - sums[0] / n - (x - mean) rstd sums[1] / n), without sums: y = rstd
+// weight g. Units: inner == 1: chunks of the outer dimension, else [outer][channels][n_parts of
+// `part` inner elements].
+struct ChannelAffinePlan {
+  Stages run;
+  int32_t dtype;         // of x, g and y
+  int32_t weight_dtype;  // of weight and bias
+  int64_t outer, channels, inner;
+  int64_t chunk, part, n_parts;
+  const char* x;
+  const char* g;
+  const char* mean;  // these of the dtype of computation
+  const char* rstd;
+  const char* sums;    // [2][channels] or NULL
+  const char* weight;  // NULL: 1
+  const char* bias;    // NULL: 0
+  char* y;
+};
+
+constexpr int64_t kChannelTile = 256;
+
+}  // namespace TT_NS

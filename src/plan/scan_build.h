@@ -1,0 +1,81 @@
+// Builds the plans of cumsum and cumprod.
+#pragma once
+
+#include "plan/scan_plan.h"
+
+namespace TT_NS {
+
+// Fills all but the pointers.
+inline void build_scan(ScanPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner) {
+  p->dtype = dtype;
+  p->outer = outer;
+  p->dim = dim;
+  p->inner = inner;
+  p->n_tiles = ceil_div(inner, kRowTile);
+  const int64_t units = outer * p->n_tiles;
+  const int64_t width = min(inner, kRowTile);
+  p->chunk = row_chunk(units, dim, width);
+  p->n_chunks = dim ? ceil_div(dim, p->chunk) : 0;
+  const int64_t all = units * p->n_chunks;
+  const int64_t grain = row_grain(p->chunk * width);
+  one_stage(&p->run, p->n_chunks > 1 ? all : 0, grain);
+  p->run.n = 2;
+  p->run.units[1] = all;
+  p->run.grain[1] = grain;
+}
+
+inline int64_t scan_workspace_bytes(const ScanPlan* p) {
+  return p->run.units[0] ? p->outer * p->n_chunks * p->inner * 16 : 0;
+}
+
+// Columns of a tile: kRowTile, or less where that leaves threads idle. Threads that write closer to
+// each other than 128 bytes (c64: 256) take the lines from each other, and two write c128 no faster
+// than one: measured on Zen 5.
+inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t inner,
+                             int64_t threads) {
+  constexpr int64_t kLeast = 32768;  // elements of a tile
+  const int64_t tiles = ceil_div(inner, kRowTile);
+  const int64_t least = dtype == TT_C64 ? 32 : 128 / kItemSize[dtype];
+  if (threads == 1 || dtype == TT_C128 || inner < kNarrowProducts || outer * tiles >= 4 * threads)
+    return kRowTile;
+  const int64_t widths = ceil_div(inner, least);
+  const int64_t fit = dim * inner / kLeast;
+  int64_t parts = ceil_div(threads, outer);
+  parts = min(parts, fit);
+  if (parts < tiles) parts = tiles;
+  const int64_t width = ceil_div(widths, parts) * least;
+  return width < kRowTile ? width : kRowTile;
+}
+
+// Fills all but the pointers. Sizes are not 0.
+inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner,
+                          int64_t threads) {
+  p->dtype = dtype;
+  p->outer = outer;
+  p->dim = dim;
+  p->inner = inner;
+  p->width = cumprod_width(dtype, outer, dim, inner, threads);
+  p->n_tiles = ceil_div(inner, p->width);
+  const int64_t units = outer * p->n_tiles;
+  const int64_t width = min(inner, p->width);
+  p->chunk = inner >= kNarrowProducts ? dim : row_chunk(units, dim, width);
+  p->n_chunks = ceil_div(dim, p->chunk);
+  const int64_t all = units * p->n_chunks;
+  const int64_t grain = row_grain(p->chunk * width);
+  const bool cut = p->n_chunks > 1;
+  p->alone = cut && threads == 1;
+  one_stage(&p->run, cut && !p->alone ? all : 0, grain);
+  p->run.n = 3;
+  p->run.units[1] = cut ? units : 0;
+  p->run.units[2] = p->alone ? 0 : all;
+  p->run.grain[2] = grain;
+}
+
+// [outer][n_chunks][inner] of kCumprodPart bytes, and of complex numbers
+// [outer][n_chunks][blocks][inner] products.
+inline int64_t cumprod_workspace_bytes(const CumprodPlan* p) {
+  const int64_t blocks = p->dtype == TT_C64 || p->dtype == TT_C128 ? cumprod_blocks(p->chunk) : 0;
+  return p->n_chunks > 1 ? p->outer * p->n_chunks * p->inner * (kCumprodPart + blocks * 16) : 0;
+}
+
+}  // namespace TT_NS
