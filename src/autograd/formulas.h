@@ -11,86 +11,38 @@ using ShapeList = SmallVec<Shape, 4>;
 namespace formula {
 
 TensorRef scaled(const Tensor& g, const Scalar& k);  // g * k; g itself where that changes nothing
+// Of an operator that picks one element per slice of dim.
+TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
+// The product of all elements before each one along dim, in log2(n) steps.
+TensorRef products_before(const Tensor& x, int64_t dim);
+
+// ---- activation ----
+TensorRef silu_second(const Tensor& g, const Tensor& x);
+TensorRef mish_second(const Tensor& g, const Tensor& x);
+TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double threshold);
+TensorRef gelu_exact_second(const Tensor& g, const Tensor& x);
+TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x);
+
+// ---- arith ----
 TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent);
 TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent,
                                 const Tensor& y);
 TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent);
 TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& exponent,
                             const Tensor& y);
-TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other,
-                         const Tensor& across);
 // Ties share the gradient.
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
-TensorRef permute_backward(const Tensor& g, Ints dims);
-TensorRef squeeze_dim(const Tensor& g, int64_t dim);
+TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other,
+                         const Tensor& across);
+
+// ---- arrange ----
 TensorRef roll_backward(const Tensor& g, Ints shifts, Ints dims);
-TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides,
-                              int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
-TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
-TensorRef mean_backward(const Tensor& g, Ints size);
-TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
-// Equal largest elements share the gradient.
-TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
-// The same over several dimensions, of the largest or the smallest element y.
-TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
-                                bool keepdim);
-TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y);
-TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
-                            bool keepdim);
-TensorRef cumsum_backward(const Tensor& g, int64_t dim);
-TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim);
-// At 0 the gradient is a subgradient, PyTorch's: 0 for p > 1.
-TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim,
-                        bool keepdim);
-TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
-                             bool keepdim);
-// Of an operator that picks one element per slice of dim.
-TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
-// Gradients of a stack of products: an operand without a stack of its own gets one product over all
-// rows, not a sum of rounded ones.
-TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes);
-TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes);
-TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
-TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
-                                  int64_t offset);
-
-// ---- formulas_nn.cpp ----
-double dropout_scale(double p);  // factor of what dropout keeps
-// Derivatives of softmax_backward and log_softmax_backward with respect to the result y that they
-// are given.
-TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
-TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
-TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
-// The gradients of layer_norm_backward's results with respect to grad, input and weight.
-TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
-                                        Ints normalized_shape, const Tensor* weight, double eps,
-                                        Needs needs);
-// The gradients of batch_norm_backward's results with respect to grad, input and weight.
-TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
-                                        const Tensor* weight, const Tensor& stats, bool training,
-                                        double eps, Needs needs);
-// The elements of x at indices into its last two dimensions.
-TensorRef pool_take(const Tensor& x, const Tensor& indices);
-TensorRef constant_unpad(const Tensor& g, Ints pad);
-// x[target] of each row of classes; any finite value where the target is ignored.
-TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index);
-// The gradients of cross_entropy_backward's result with respect to grad and input.
-TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target,
-                                      const Tensor& row_weight, int64_t ignore_index);
-TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input,
-                                       const Tensor& row_weight);
 TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, Needs needs);
+TensorRef constant_unpad(const Tensor& g, Ints pad);
 
-// ---- formulas_conv.cpp ----
-// The gradients of convolution_backward's results with respect to grad, input and weight.
-TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
-                                         const Tensor& weight, Ints stride, Ints padding,
-                                         Ints dilation, bool transposed, Ints output_padding,
-                                         int64_t groups, Needs needs);
-
-// ---- formulas_attention.cpp ----
+// ---- attention ----
 // By the kernel, or composed of differentiable operators where the gradient itself is recorded.
 TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key,
                              const Tensor& value, const Tensor* mask, const Tensor& out,
@@ -100,31 +52,100 @@ TensorRef attention_mask_grad(const Tensor& g, const Tensor& query, const Tensor
                               const Tensor& value, const Tensor* mask, double dropout_p,
                               bool causal, double scale, const Rng& rng);
 
-// ---- formulas_math.cpp ----
-TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+// ---- conv ----
+// The gradients of convolution_backward's results with respect to grad, input and weight.
+TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                         const Tensor& weight, Ints stride, Ints padding,
+                                         Ints dilation, bool transposed, Ints output_padding,
+                                         int64_t groups, Needs needs);
 
-// ---- formulas_linalg.cpp ----
-TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& polar);
-TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Tensor& vh);
-
-// ---- formulas_index.cpp ----
+// ---- index ----
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index,
                                    Ints src_sizes);
 TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate);
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
                              Opt<int64_t> padding_idx);
 
-// ---- formulas_activation.cpp: second derivatives; g is the product of the two gradients that meet
-// ----
-TensorRef silu_second(const Tensor& g, const Tensor& x);
-TensorRef mish_second(const Tensor& g, const Tensor& x);
-TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double threshold);
-TensorRef gelu_exact_second(const Tensor& g, const Tensor& x);
-TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x);
+// ---- linalg ----
+TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& polar);
+TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Tensor& vh);
+
+// ---- loss ----
+// x[target] of each row of classes; any finite value where the target is ignored.
+TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index);
+// The gradients of cross_entropy_backward's result with respect to grad and input.
+TensorRef cross_entropy_backward_grad(const Tensor& g, const Tensor& input, const Tensor& target,
+                                      const Tensor& row_weight, int64_t ignore_index);
+TensorRef cross_entropy_backward_input(const Tensor& g, const Tensor& grad, const Tensor& input,
+                                       const Tensor& row_weight);
 TensorRef within(const Tensor& g, const Tensor& x, double limit);  // g where |x| < limit, else 0
 TensorRef bernoulli_entropy_target(const Tensor& g, const Tensor& x);
 TensorRef bernoulli_entropy_second(const Tensor& g, const Tensor& x, const Tensor& y);
 TensorRef bernoulli_entropy_mixed(const Tensor& g, const Tensor& x);
+
+// ---- matmul ----
+// Gradients of a stack of products: an operand without a stack of its own gets one product over all
+// rows, not a sum of rounded ones.
+TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes);
+TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes);
+TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
+
+// ---- norm ----
+// The gradients of layer_norm_backward's results with respect to grad, input and weight.
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        Ints normalized_shape, const Tensor* weight, double eps,
+                                        Needs needs);
+// The gradients of batch_norm_backward's results with respect to grad, input and weight.
+TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        const Tensor* weight, const Tensor& stats, bool training,
+                                        double eps, Needs needs);
+
+// ---- pool ----
+// The elements of x at indices into its last two dimensions.
+TensorRef pool_take(const Tensor& x, const Tensor& indices);
+
+// ---- random ----
+double dropout_scale(double p);  // factor of what dropout keeps
+
+// ---- reduce ----
+TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
+TensorRef mean_backward(const Tensor& g, Ints size);
+TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
+// Equal largest elements share the gradient.
+TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
+// The same over several dimensions, of the largest or the smallest element y.
+TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                                bool keepdim);
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                             bool keepdim);
+TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
+                            bool keepdim);
+TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+// At 0 the gradient is a subgradient, PyTorch's: 0 for p > 1.
+TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim,
+                        bool keepdim);
+
+// ---- scan ----
+TensorRef cumsum_backward(const Tensor& g, int64_t dim);
+TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim);
+
+// ---- softmax ----
+// Derivatives of softmax_backward and log_softmax_backward with respect to the result y that they
+// are given.
+TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
+TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
+TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
+
+// ---- unary ----
+TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+
+// ---- view ----
+TensorRef permute_backward(const Tensor& g, Ints dims);
+TensorRef squeeze_dim(const Tensor& g, int64_t dim);
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides,
+                              int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
+TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
+                                  int64_t offset);
 
 }  // namespace formula
 }  // namespace TT_NS

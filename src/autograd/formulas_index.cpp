@@ -1,11 +1,11 @@
 // Gradients of the operators that index by tensors.
+#include "autograd/expr.h"
 #include "autograd/formulas.h"
-
 #include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
 
-// src may be larger than index: what was not added has no gradient.
+// src may be larger than index; elements that were not added have gradient 0.
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index,
                                    Ints src_sizes) {
   TensorRef picked = op::gather(g, dim, index);
@@ -14,14 +14,14 @@ TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& i
     if (picked->size(d) != src_sizes[d]) {
       Shape whole(picked->sizes());
       whole[d] = src_sizes[d];
-      picked = op::slice_backward(*picked, whole, d, 0, picked->size(d), 1);
+      picked = op::slice_backward(picked, whole, d, 0, picked->size(d), 1);
     }
   return picked;
 }
 
 TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate) {
   if (accumulate) return TensorRef::share(&g);
-  return op::index_put(g, indices, *op::zeros({}, g.dtype, g.device), false);
+  return op::index_put(g, indices, op::zeros({}, g.dtype, g.device), false);
 }
 
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
@@ -32,9 +32,9 @@ TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight
   TensorRef grads = op::reshape(g, rows);
   if (padding_idx.has) {
     const int64_t row = padding_idx.value + (padding_idx.value < 0 ? weight_sizes[0] : 0);
-    grads = op::masked_fill(*grads, *op::unsqueeze(*op::eq(*index, Scalar(row)), 1), Scalar(0));
+    grads = op::masked_fill(grads, op::unsqueeze(op::eq(index, Scalar(row)), 1), 0);
   }
-  return op::index_add(*op::zeros(weight_sizes, g.dtype, g.device), 0, *index, *grads);
+  return op::index_add(op::zeros(weight_sizes, g.dtype, g.device), 0, index, grads);
 }
 
 }  // namespace TT_NS::formula

@@ -1,0 +1,10 @@
+// What gradients of random operators share.
+#include "autograd/expr.h"
+#include "autograd/formulas.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS::formula {
+
+double dropout_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+
+}  // namespace TT_NS::formula

@@ -1,0 +1,16 @@
+// Gradients of functions of one tensor.
+#include "autograd/expr.h"
+#include "autograd/formulas.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS::formula {
+
+// Only the part of g across y = x / |x| changes y. The gradient is 0 at x = 0, and for real x.
+TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  if (!is_complex(self.dtype)) return op::zeros_like(g);
+  TensorRef modulus = op::abs(self);
+  TensorRef along = op::real(g / y) * y;
+  return op::masked_fill((g - along) / modulus, op::eq(modulus, 0), 0);
+}
+
+}  // namespace TT_NS::formula
