@@ -3,6 +3,8 @@ from codegen.c import classes
 from codegen.c.ops import exported
 from codegen.model.schema import ENUMS, DeclError
 
+LOCK = "src/ops/abi.lock"
+
 
 def rows(ops, groups):
     for name, params, _ in exported(ops):
@@ -20,16 +22,17 @@ def rows(ops, groups):
             yield f"enum {name} {v} = {n}"
 
 
-def generate(ops, groups, root):
-    path = root / "src/ops/abi.lock"
-    now = list(rows(ops, groups))
-    old = path.read_text().splitlines() if path.exists() else []
+def merged(old, now):
+    """The rows of the lock with the new ones behind them; rows that are gone or changed are refused."""
     gone = [line for line in old if line not in set(now)]
     if gone:
         raise DeclError(
-            "the ABI may only grow; these rows of src/ops/abi.lock are gone or changed:\n  "
+            f"the ABI may only grow; these rows of {LOCK} are gone or changed:\n  "
             + "\n  ".join(gone)
         )
-    return {
-        "src/ops/abi.lock": "\n".join(old + [line for line in now if line not in set(old)]) + "\n"
-    }
+    return old + [line for line in now if line not in set(old)]
+
+
+def generate(ops, groups, root):
+    old = (root / LOCK).read_text().splitlines()
+    return {LOCK: "\n".join(merged(old, list(rows(ops, groups)))) + "\n"}

@@ -17,25 +17,36 @@ Made from it: include/tt_<group>.h, src/capi/gen/class_<group>.cpp, src/<group>/
 constructor calls construct(const <Class>Args&), which the group defines), bindings/python/tt/_<group>_classes.py, rows of abi.lock.
 """
 import ast
+import re
 import tomllib
 from dataclasses import dataclass
 
 from codegen.c.ops import CHEAD, c_params, comment, in_expr, opt_local, opts_struct
 from codegen.cxx.ops import HEADER, cpp_default
-from codegen.model.schema import ENUMS, DeclError, Op, parse_args
+from codegen.model.checks import DeclError, check_types
+from codegen.model.schema import ENUMS, Op, parse_args
 
-MODULE_KEYS = {
-    "inputs",
-    "slots",
-    "forward",
-    "describe",
-    "build",
-    "spatial_dims",
-    "sequential",
-    "container",
-}  # see modules.py
-KEYS = {"schema", "doc", "args", "positional", "keyword", "names", "constants"}
-COMMON = {"handle", "include", "values", "own", "kind"}
+# key -> the type of its value
+KEYS = {
+    "schema": str,
+    "doc": str,
+    "args": dict,
+    "positional": list,
+    "keyword": list,
+    "names": dict,
+    "constants": dict,
+}
+MODULE_KEYS = {  # of codegen/cxx/modules.py
+    "inputs": list,
+    "slots": list,
+    "forward": str,
+    "describe": (str, list),
+    "build": bool,
+    "spatial_dims": int,
+    "sequential": bool,
+    "container": bool,
+}
+COMMON = {"handle": str, "include": list, "values": bool, "own": bool, "kind": str}
 
 
 @dataclass
@@ -54,40 +65,43 @@ class Class(Op):
 
 
 def make_class(name, group, raw, common):
-    unknown = set(raw) - KEYS - (MODULE_KEYS if common.get("kind") == "module" else set())
-    if unknown:
-        raise DeclError(f"{name}: unknown keys {sorted(unknown)}")
-    host, text = raw.get("schema", "").split("(", 1)
-    args = parse_args(name, text.rsplit(")", 1)[0])
+    is_module = common.get("kind") == "module"
+    check_types(name, raw, KEYS | MODULE_KEYS if is_module else KEYS)
+    match = re.match(r"(\w+)\((.*)\)$", raw.get("schema", ""))
+    if not match:
+        raise DeclError(f"{name}: schema is not 'Name(argument: Type = default, …)'")
+    host, text = match.groups()
+    args = parse_args(name, text)
     cls = Class(name, group, raw["schema"], args, [], dict(raw, host=host), common=common)
     if not raw.get("doc"):
         raise DeclError(f"{name}: no doc")
-    docs = raw.get("args", {})
-    for key in (
-        list(docs) + raw.get("keyword", []) + raw.get("positional", []) + list(raw.get("names", {}))
-    ):
-        if not cls.arg(key):
-            raise DeclError(f"{name}: names an argument {key!r} that does not exist")
+    for key in ("args", "keyword", "positional", "names"):
+        for argument in raw.get(key, ()):
+            if not cls.arg(argument):
+                raise DeclError(f"{name}: {key} names an argument {argument!r} that does not exist")
     for a in args:
         a.positional = a.default is None or a.name in raw.get("positional", [])
-        a.doc = docs.get(a.name, "")
+        a.doc = raw.get("args", {}).get(a.name, "")
     return cls
+
+
+def read(group, text):
+    """The classes of a file."""
+    table = tomllib.loads(text)
+    common = table.pop("class", {})
+    check_types(f"[class] of {group}", common, COMMON)
+    if "handle" not in common:
+        raise DeclError(f"[class] of {group}: no handle")
+    return [make_class(name, group, raw, common) for name, raw in table.items()]
 
 
 def load_classes(root):
     """group -> its classes, in the order of the file."""
     groups = {}
     for path in sorted((root / "src").glob("*/decl/*.toml")):
-        if path.parts[-3] == "ops":
-            continue
-        table = tomllib.loads(path.read_text())
-        common = table.pop("class", {})
-        if set(common) - COMMON or "handle" not in common:
-            raise DeclError(f"{path.name}: [class] needs handle, and knows {sorted(COMMON)}")
         group = path.parts[-3]
-        groups.setdefault(group, []).extend(
-            make_class(name, group, raw, common) for name, raw in table.items()
-        )
+        if group != "ops":
+            groups.setdefault(group, []).extend(read(group, path.read_text()))
     return groups
 
 

@@ -218,14 +218,17 @@ def split_top(text, sep=","):
 def parse_args(name, text):
     args = []
     for part in split_top(text):
-        am = re.match(r"(\w+):\s*([\w?\[\]!<>]+)(?:\s*=\s*(.*))?$", part)
-        if not am:
+        match = re.match(r"(\w+):\s*([\w?\[\]!<>]+)(?:\s*=\s*(.*))?$", part)
+        if not match:
             raise DeclError(f"{name}: argument {part!r} is not 'name: Type = default'")
-        if am.group(2) not in CPP_TYPES and not (
-            ENUM.match(am.group(2)) and ENUM.match(am.group(2)).group(1) in ENUMS
-        ):
-            raise DeclError(f"{name}: argument {am.group(1)} has unknown type {am.group(2)!r}")
-        args.append(Arg(am.group(1), am.group(2), am.group(3)))
+        arg = Arg(*match.groups())
+        if arg.type not in CPP_TYPES and arg.enum not in ENUMS:
+            raise DeclError(f"{name}: argument {arg.name} has unknown type {arg.type!r}")
+        if arg.name in (other.name for other in args):
+            raise DeclError(f"{name}: two arguments are called {arg.name}")
+        if arg.enum and arg.default and arg.default.strip('"') not in ENUMS[arg.enum]:
+            raise DeclError(f"{name}: {arg.name} has no value {arg.default}")
+        args.append(arg)
     return args
 
 
@@ -278,11 +281,15 @@ def scalar_overload(op):
 
 def load(folder, root):
     """All operators by name, in a fixed order."""
+    paths = sorted(path for path in Path(folder).glob("*.toml") if path.name != ENUM_FILE)
+    return read({path.stem: path.read_text() for path in paths}, formula_functions(root))
+
+
+def read(texts, functions):
+    """texts: family -> its declarations; functions: what formulas may call besides operators."""
     ops = {}
-    for path in sorted(Path(folder).glob("*.toml")):
-        if path.name == ENUM_FILE:
-            continue
-        table = tomllib.loads(path.read_text())
+    for family, text in texts.items():
+        table = tomllib.loads(text)
         defaults = table.pop("defaults", {})
         for name, raw in table.items():
             if name in ops:
@@ -290,7 +297,7 @@ def load(folder, root):
             own_way = set(checks.WAYS) & set(raw)
             inherited = {k: v for k, v in defaults.items() if not (own_way and k in checks.WAYS)}
             merged = inherited | raw
-            op = make_op(name, path.stem, merged)
+            op = make_op(name, family, merged)
             op.scalar_of = raw.get("overload_of")
             ops[name] = op
             if op.get("scalar"):
@@ -300,7 +307,6 @@ def load(folder, root):
         required = [a for a in op.positional if a.type == "Scalar"]
         if len(required) == 1 and not op.internal:
             op.scalar_arg = required[0].name
-    functions = formula_functions(root)
     checks.check_table(ops)
     for op in ops.values():
         checks.check_formulas(op, ops, functions)

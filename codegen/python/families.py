@@ -4,7 +4,9 @@ import textwrap
 
 from codegen.c.ops import c_name, forms
 from codegen.cxx.ops import variants_of
-from codegen.python.ops import CONVERT, Form, Function, places, struct_format
+from codegen.python import body
+from codegen.python.body import CONVERT, options_format
+from codegen.python.function import Form, Function, places
 from codegen.model.schema import ENUMS, DeclError
 
 FOLDER = "bindings/python/tt/_ops"
@@ -82,7 +84,7 @@ class Family:
         lines += [f"{name} = lib.{name}" for name in called if re.search(rf"\b{name}\b", body)]
         for op in self.ops:
             if op.options and f"_o_{op.name}(" in body:
-                lines.append(f'_o_{op.name} = Struct("{struct_format(op)}").pack')
+                lines.append(f'_o_{op.name} = Struct("{options_format(op)}").pack')
             if len(op.outs) > 1 and f"_r_{op.name}(" in body:
                 lines.append(
                     f'_r_{op.name} = result_class("{op.host}", "{" ".join(o.name for o in op.outs)}")'
@@ -161,9 +163,11 @@ class Files:
     def function(self, name, forms_):
         f, family = Function(name, forms_), self.family(forms_)
         self.declared[name] = f
-        family.write(name, f.emit())
-        aliases = [a for form in forms_ for a in form.table("aliases", [])]
-        by = next((form.table("wrapped_by") for form in forms_ if form.table("wrapped_by")), None)
+        family.write(name, body.emit(f))
+        aliases = [a for form in forms_ for a in form.override("aliases", [])]
+        by = next(
+            (form.override("wrapped_by") for form in forms_ if form.override("wrapped_by")), None
+        )
         for place in places(forms_):
             here = self.method(family, f) if place == "Tensor" else name
             self.place(place, name, f"{by}.{name}" if by and here == name else here, aliases)
@@ -171,10 +175,10 @@ class Files:
         if inplace:
             g = Function(name + "_", [Form(form.op) for form in inplace], "_")
             self.declared[g.name] = g
-            family.write(g.name, g.emit())
+            family.write(g.name, body.emit(g))
             if g.receiver() is not None:
                 self.place("Tensor", g.name, g.name, [a + "_" for a in aliases])
-        if any(form.table("inplace_view") for form in forms_):
+        if any(form.override("inplace_view") for form in forms_):
             self.declared[name + "_"] = f
             family.write(
                 name + "_",
@@ -185,7 +189,7 @@ class Files:
                 ],
             )
             self.place("Tensor", name + "_", name + "_", [a + "_" for a in aliases])
-        if any(form.table("as_method") for form in forms_):
+        if any(form.override("as_method") for form in forms_):
             family.write(
                 f"{name}_as",
                 [
@@ -195,7 +199,7 @@ class Files:
                 ],
             )
             self.place("Tensor", f"{name}_as", f"{name}_as")
-        if any(form.table("new_method") for form in forms_):
+        if any(form.override("new_method") for form in forms_):
             self.new(name, f, family)
 
     def new(self, name, f, family):
@@ -228,7 +232,7 @@ class Files:
         forms_ = [Form(op) for op in members]
         f, family = Function(name, forms_), self.family(forms_)
         self.declared[name] = f
-        family.write(name, f.emit())
+        family.write(name, body.emit(f))
         for place in places(forms_):
             self.place(place, name, self.method(family, f) if place == "Tensor" else name)
 

@@ -365,7 +365,7 @@ class Plain:
             return [
                 f"found = (c_void_p * len({self.result[1]}))()",
                 f"call({given}, found)",
-                f"return tuple(wrap(h) if h else _ops.zeros_like(x) if materialize_grads else None for h, x in zip(found, {self.result[1]}))",
+                f"return gradients_of(found, {self.result[1]}, materialize_grads)",
             ]
         if self.result is None:
             return [f"call({given})"] + (
@@ -589,11 +589,11 @@ def module(what, imports, plain, early, more):
 
 IMPORTS = {
     "": ["os"],
-    ".": ["_ops"],
     "ctypes": ["byref", "c_double", "c_int32", "c_int64", "c_uint64", "c_void_p"],
     "struct": ["Struct"],
     "._callbacks": ["tt_accumulate_hook", "tt_grad_hook", "tt_node_hook"],
     "._convert": [
+        "gradients_of",
         "integer",
         "length",
         "optional_tensor",

@@ -5,7 +5,7 @@ import re
 
 from codegen.model.exposed import python_tables, sources
 from codegen.cxx.modules import Layer
-from codegen.python.ops import Form, Function
+from codegen.python.function import Form, Function
 from codegen.python.families import Files
 from codegen.python.sources import BASES, KNOWN, class_lines, function, made_by, optional
 from codegen.model.schema import ENUMS
@@ -129,7 +129,7 @@ class Row:
                 parts.append(
                     self.defaulted(
                         p.name,
-                        kind_of(slot.arg, slot.number) + " | _str" * bool(p.words),
+                        kind_of(slot.arg, slot.number) + " | _str" * bool(p.strings),
                         p.default(),
                     )
                 )
@@ -242,8 +242,8 @@ def tensor_methods(operators, own):
             f"def __{name}__({', '.join(filter(None, ['self', taken]))}) -> Tensor: ..."
             for name in names.split()
         )
-    for name in ("eq", "ne"):
-        yield f"def __{name}__(self, other: Tensor | _complex) -> Tensor: ...  # type: ignore[override]"
+    for name in ("__eq__", "__ne__"):
+        yield f"def {name}(self, other: Tensor | _complex) -> Tensor: ...  # type: ignore[override]"
 
 
 # ---- classes of libtt ----

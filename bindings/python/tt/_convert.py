@@ -14,7 +14,7 @@ from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._lib import result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
-from ._tensor import SCALAR, Tensor, classed
+from ._tensor import SCALAR, Tensor, classed, wrap
 from ._tensor import SMALL as INTS
 
 PLAIN = {Tensor}
@@ -344,3 +344,20 @@ def out_tensors(xs, n, op):
     if not isinstance(xs, (tuple, list)) or len(xs) != n:
         raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)
     return [instance(Tensor, x, op, "out") for x in xs]
+
+
+def columns_of(function, x):
+    """A tuple of the columns of what function gives for x, or for a number as one element."""
+    from . import _ops
+
+    return _ops.unbind(function(x if x.ndim else _ops.reshape(x, (1,))), 1)
+
+
+def gradients_of(handles, inputs, materialize):
+    """The gradients of inputs, None or zeros for those that have none."""
+    from . import _ops
+
+    def missing(x):
+        return _ops.zeros_like(x) if materialize else None
+
+    return tuple(wrap(h) if h else missing(x) for h, x in zip(handles, inputs))

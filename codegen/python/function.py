@@ -1,0 +1,310 @@
+"""Functions of the Python binding: their parameters, signatures and docstrings.
+
+One function per host name. Its forms (overloads) are told apart by the kinds of their arguments;
+`self` is called `input`. What Python does in its own way: bindings/python/overrides.toml. body.py
+writes what a function does; the Julia binding and the stubs are made from the same parameters.
+"""
+import textwrap
+from keyword import iskeyword
+
+KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
+NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
+TENSOR = ("Tensor", "Tensor!")
+DOC_WIDTH = 110
+
+
+def python_default(arg):
+    default = arg.default.strip()
+    if default in ("None", "[]"):
+        return "None"
+    if arg.enum:
+        return "None" if default == '"none"' else default
+    if arg.type == "MemoryFormat":
+        return f"{default}_format"
+    return {"true": "True", "false": "False"}.get(default.lower(), default)
+
+
+def places(forms):
+    """Where users find the function: in tt, as a method of Tensor, in nn.functional."""
+    for form in forms:
+        if form.override("in") is not None:
+            return form.override("in")
+    if forms[0].op.host.endswith("_"):
+        return ["Tensor"]
+    has_self = any(form.op.arg("self") and form.op.arg("self").is_tensor for form in forms)
+    return ["tt", "Tensor"] if has_self else ["tt"]
+
+
+class Slot:
+    """An argument of a form as Python sees it.
+
+    var           the local name that holds it
+    bool_of       its own name, where `name` is the one that it has as a bool
+    number        it is a tensor, but may be given as a number
+    beside        the same, only beside a tensor
+    """
+
+    def __init__(self, op, arg, renamed):
+        table = op.python
+        plain = "input" if arg.name == "self" else arg.name
+        name = renamed.get(arg.name, table.get("names", {}).get(arg.name, plain))
+        as_bool = table.get("bool_name", {}).get(arg.name) == name
+        self.arg = arg
+        self.bool_of = arg.name if as_bool else None
+        self.name = name + "_" if iskeyword(name) else name
+        self.var = self.name
+        self.required = arg.default is None
+        self.keyword = self.by_keyword_only(table)
+        self.beside = arg.name in table.get("number_beside_tensor", [])
+        self.number = self.beside or arg.name in table.get("number_allowed", [])
+
+    def by_keyword_only(self, table):
+        arg = self.arg
+        if arg.name in table.get("keyword_only", []):
+            return True
+        if self.required or arg.name in table.get("also_positional", []):
+            return False
+        return arg.type in KEYWORD_TYPES or (arg.type == "Scalar" and not arg.positional)
+
+    @property
+    def default(self):
+        return python_default(self.arg)
+
+
+class Form:
+    """One operator as an overload of a function."""
+
+    def __init__(self, op, renamed=None):
+        """renamed: instead of the names that the overrides have for Python alone."""
+        self.op = op
+        if renamed is None:
+            renamed = {**op.python.get("python_names", {}), **op.python.get("bool_name", {})}
+        order = op.python.get("order", [])
+        args = [op.arg(name) for name in order]
+        args += [arg for arg in op.args if arg.name not in order]
+        self.slots = [Slot(op, arg, renamed) for arg in args]
+        self.positional = [slot for slot in self.slots if not slot.keyword]
+        self.keywords = [slot for slot in self.slots if slot.keyword]
+        self.of = {slot.arg.name: slot for slot in self.slots}
+
+    def override(self, key, default=None):
+        return self.op.python.get(key, default)
+
+
+class Parameter:
+    """A parameter of the function: what its forms have in one place.
+
+    others   further names by which it may be given
+    moves    it takes the place of the one before if first_optional is left out
+    missing  it is left out in a call of the first argument alone
+    strings  what strings stand for, if it may be given as one
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.slots = {}  # form -> Slot
+        self.others = []
+        self.moves = False
+        self.missing = False
+        self.strings = {}
+
+    def add(self, form, slot):
+        self.slots[form] = slot
+        slot.var = self.name
+        self.others += {slot.name, slot.bool_of or slot.name} - {self.name, *self.others}
+
+    def required(self, forms):
+        if self.moves or self.missing or len(self.slots) < len(forms):
+            return False
+        return all(slot.required for slot in self.slots.values())
+
+    def default(self):
+        if self.strings:
+            return repr(next(iter(self.strings)))
+        defaulted = [s for s in self.slots.values() if not s.required and not self.moves]
+        found = {slot.default for slot in defaulted}
+        return found.pop() if len(found) == 1 else "None"
+
+    def absent(self):
+        """Python condition: it is not given."""
+        sign = "is" if self.default() in ("None", "True", "False") else "=="
+        return f"{self.name} {sign} {self.default()}"
+
+    def of_types(self, types):
+        return all(slot.arg.type in types for slot in self.slots.values())
+
+    def any_slot(self, what):
+        return any(getattr(slot, what) for slot in self.slots.values())
+
+
+class Function:
+    """A function of the binding; variant "_": the one that works in place."""
+
+    numpys = {"dim": "axis", "keepdim": "keepdims"}  # NumPy's names, taken by keyword, too
+
+    def __init__(self, name, forms, variant=""):
+        self.name = name
+        self.forms = forms
+        self.variant = variant
+        self.positional = []
+        self.keywords = []
+        self.merge()
+        self.mark()
+        self.varargs = self.find_varargs()
+        self.takes_out = not variant and any(self.form_takes_out(form) for form in forms)
+
+    # ---- parameters ----
+
+    def merge(self):
+        """Positional arguments meet by place, the others by name."""
+        for form in self.forms:
+            for place, slot in enumerate(form.positional):
+                if place == len(self.positional):
+                    self.positional.append(Parameter(slot.name))
+                self.positional[place].add(form, slot)
+            for slot in form.keywords:
+                found = next((p for p in self.keywords if p.name == slot.name), None)
+                if not found:
+                    found = Parameter(slot.name)
+                    self.keywords.append(found)
+                found.add(form, slot)
+
+    def mark(self):
+        """What overrides say of the parameters."""
+        names = [p.name.rstrip("_") for p in self.positional]
+        first = self.forms[0].override("first_optional")
+        for p in self.positional[names.index(first) :] if first in names else ():
+            is_first = p.name.rstrip("_") == first
+            p.moves = p.required(self.forms) or is_first or p.default() == "None"
+        for place, p in enumerate(self.positional):
+            p.missing = place > 0 and bool(self.alone)
+            if self.numpys:
+                p.strings = self.strings_of(p)
+            if p.name in self.numpys and not p.required(self.forms):
+                p.others.append(self.numpys[p.name])
+
+    def strings_of(self, p):
+        for form, slot in p.slots.items():
+            return form.override("string_values", {}).get(slot.arg.name, {})
+        return {}
+
+    def find_varargs(self):
+        """The list that may be given as several arguments, if there is one."""
+        forced = self.forms[0].override("varargs")
+        types = {*NUMBER_LISTS, "Tensor[]"} if forced else NUMBER_LISTS
+        lists = [p for p in self.positional if p.of_types(types)]
+        if len(self.forms) > 1 or not lists:
+            return None
+        found = lists[0]
+        place = self.positional.index(found)
+        leads = place == int(self.is_receiver(0))
+        last = not any(p.required(self.forms) for p in self.positional[place + 1 :])
+        is_size = found.slots[self.forms[0]].arg.type == "Size"
+        return found if forced or (is_size and leads and last) else None
+
+    def form_takes_out(self, form):
+        extra = form.override("takes_out") or form.override("takes_requires_grad")
+        return bool(extra) or "into" in form.op.variants
+
+    def is_receiver(self, place):
+        if place >= len(self.positional):
+            return False
+        slots = self.positional[place].slots.values()
+        return any(slot.arg.name == "self" and slot.arg.is_tensor for slot in slots)
+
+    def receiver(self):
+        """The place of `self`, None if there is none."""
+        places_ = range(len(self.positional))
+        return next((place for place in places_ if self.is_receiver(place)), None)
+
+    @property
+    def alone(self):
+        """The call that is made if only the first argument is given."""
+        return None if self.variant else self.forms[0].override("one_argument_call")
+
+    @property
+    def reserved(self):
+        """Parameters whose names Python reserves: `from_` is `from`."""
+        return [p.name for p in self.positional if iskeyword(p.name[:-1])]
+
+    @property
+    def inplace_flag(self):
+        """It takes inplace=, as functions of nn.functional do."""
+        if self.variant or "nn.functional" not in places(self.forms):
+            return False
+        return any("inplace" in form.op.variants for form in self.forms)
+
+    @property
+    def columns(self):
+        return None if self.variant else self.forms[0].override("columns_flag")
+
+    @property
+    def leaf(self):
+        """It makes leaves, and takes requires_grad=."""
+        return not self.variant and any(f.override("takes_requires_grad") for f in self.forms)
+
+    # ---- text ----
+
+    def signature(self):
+        parts, opened = [], False
+        for p in self.positional:
+            if p is self.varargs:
+                parts.append("*args")
+                opened = True
+            elif self.variant == "_" and p.name == "input":
+                parts.append("self")
+            elif p.required(self.forms) and not opened:
+                parts.append(p.name)
+            else:
+                parts.append(f"{p.name}={p.default()}")
+        if self.inplace_flag:
+            parts.append("inplace=False")
+        keys = self.keyword_parts()
+        if keys and not opened:
+            parts.append("*")
+        keys += [f"{self.varargs.name}=None"] if self.varargs else []
+        keys += ["**kwargs"] if self.reserved else []
+        return ", ".join(parts + keys)
+
+    def keyword_parts(self):
+        keys = [f"{other}=None" for p in self.positional for other in p.others]
+        keys += [f"{p.name}={p.default()}" for p in self.keywords]
+        keys += [f"{self.columns}=False"] if self.columns else []
+        keys += ["out=None"] if self.takes_out else []
+        keys += ["requires_grad=False"] if self.leaf else []
+        return keys
+
+    def shown_signature(self):
+        """The signature as users read it."""
+        shown = self.signature().replace(", **kwargs", "")
+        if self.varargs:
+            shown = shown.replace("*args", "*" + self.varargs.name)
+            shown = shown.replace(f", {self.varargs.name}=None", "")
+        return f"{self.name}({shown})"
+
+    def doc(self):
+        """The lines of the docstring."""
+        texts = list(dict.fromkeys(" ".join(f.op.get("doc").split()) for f in self.forms))
+        if self.variant == "_":
+            texts[0] = "In place: " + texts[0]
+        rows = [self.shown_signature(), ""]
+        for text in texts:
+            rows += textwrap.wrap(text, DOC_WIDTH)
+        if self.alone:
+            rows.append(f"Of {self.positional[0].name} alone: {self.alone}.")
+        if self.columns:
+            rows.append(f"  {self.columns}: a tuple of the columns instead")
+        return rows + self.argument_docs()
+
+    def argument_docs(self):
+        docs = {}
+        for form in self.forms:
+            for slot in form.slots:
+                if slot.arg.doc:
+                    docs.setdefault(slot.name, slot.arg.doc)
+        rows = []
+        for name, text in docs.items():
+            rows += textwrap.wrap(
+                f"{name}: {text}", DOC_WIDTH, initial_indent="  ", subsequent_indent="    "
+            )
+        return rows
