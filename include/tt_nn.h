@@ -27,9 +27,9 @@ tt_status tt_nn_identity(tt_ctx *c, tt_module **out);
      dtype: of the parameters; floating */
 typedef struct tt_nn_linear_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t bias; /* with a bias; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t bias; /* with a bias; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_linear_opts;
 #define TT_NN_LINEAR_BIAS (UINT64_C(1) << 0)
 #define TT_NN_LINEAR_DEVICE (UINT64_C(1) << 1)
@@ -46,13 +46,13 @@ tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features, con
      dtype: of the parameters; floating */
 typedef struct tt_nn_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* a row that is zero at first and gets no gradient; default None */
-  double max_norm; /* rows that are looked up are scaled down to at most this norm, in place; default None */
-  double norm_type; /* the p of max_norm; default 2.0 */
-  int32_t scale_grad_by_freq; /* gradients are divided by how often their row was looked up; default false */
-  int32_t sparse; /* must be false: gradients are dense; default false */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int64_t padding_idx; /* a row that is zero at first and gets no gradient; default: none */
+  double max_norm; /* rows that are looked up are scaled down to at most this norm, in place; default: none */
+  double norm_type; /* the p of max_norm; default: 2.0 */
+  int32_t scale_grad_by_freq; /* gradients are divided by how often their row was looked up; default: false */
+  int32_t sparse; /* must be false: gradients are dense; default: false */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_embedding_opts;
 #define TT_NN_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
 #define TT_NN_EMBEDDING_MAX_NORM (UINT64_C(1) << 1)
@@ -72,11 +72,11 @@ tt_status tt_nn_embedding(tt_ctx *c, int64_t num_embeddings, int64_t embedding_d
      dtype: of the parameters; floating */
 typedef struct tt_nn_layer_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
-  int32_t elementwise_affine; /* with weight, 1 at first; default true */
-  int32_t bias; /* with bias, 0 at first, if there is a weight; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  double eps; /* added to the variance; default: 1e-5 */
+  int32_t elementwise_affine; /* with weight, 1 at first; default: true */
+  int32_t bias; /* with bias, 0 at first, if there is a weight; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_layer_norm_opts;
 #define TT_NN_LAYER_NORM_EPS (UINT64_C(1) << 0)
 #define TT_NN_LAYER_NORM_ELEMENTWISE_AFFINE (UINT64_C(1) << 1)
@@ -90,8 +90,8 @@ tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n
      inplace: writes the result into the input */
 typedef struct tt_nn_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* share of zeros, in [0, 1]; default 0.5 */
-  int32_t inplace; /* writes the result into the input; default false */
+  double p; /* share of zeros, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* writes the result into the input; default: false */
 } tt_nn_dropout_opts;
 #define TT_NN_DROPOUT_P (UINT64_C(1) << 0)
 #define TT_NN_DROPOUT_INPLACE (UINT64_C(1) << 1)
@@ -100,7 +100,7 @@ tt_status tt_nn_dropout(tt_ctx *c, const tt_nn_dropout_opts *opts, tt_module **o
 /* max(x, 0). */
 typedef struct tt_nn_relu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default false */
+  int32_t inplace; /* default: false */
 } tt_nn_relu_opts;
 #define TT_NN_RELU_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_relu(tt_ctx *c, const tt_nn_relu_opts *opts, tt_module **out);
@@ -108,7 +108,7 @@ tt_status tt_nn_relu(tt_ctx *c, const tt_nn_relu_opts *opts, tt_module **out);
 /* min(max(x, 0), 6). */
 typedef struct tt_nn_relu6_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default false */
+  int32_t inplace; /* default: false */
 } tt_nn_relu6_opts;
 #define TT_NN_RELU6_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_relu6(tt_ctx *c, const tt_nn_relu6_opts *opts, tt_module **out);
@@ -116,8 +116,8 @@ tt_status tt_nn_relu6(tt_ctx *c, const tt_nn_relu6_opts *opts, tt_module **out);
 /* x where it is positive, negative_slope x elsewhere. */
 typedef struct tt_nn_leaky_relu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double negative_slope; /* default 0.01 */
-  int32_t inplace; /* default false */
+  double negative_slope; /* default: 0.01 */
+  int32_t inplace; /* default: false */
 } tt_nn_leaky_relu_opts;
 #define TT_NN_LEAKY_RELU_NEGATIVE_SLOPE (UINT64_C(1) << 0)
 #define TT_NN_LEAKY_RELU_INPLACE (UINT64_C(1) << 1)
@@ -126,8 +126,8 @@ tt_status tt_nn_leaky_relu(tt_ctx *c, const tt_nn_leaky_relu_opts *opts, tt_modu
 /* x where it is positive, alpha (exp(x) - 1) elsewhere. */
 typedef struct tt_nn_elu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double alpha; /* default 1.0 */
-  int32_t inplace; /* default false */
+  double alpha; /* default: 1.0 */
+  int32_t inplace; /* default: false */
 } tt_nn_elu_opts;
 #define TT_NN_ELU_ALPHA (UINT64_C(1) << 0)
 #define TT_NN_ELU_INPLACE (UINT64_C(1) << 1)
@@ -137,7 +137,7 @@ tt_status tt_nn_elu(tt_ctx *c, const tt_nn_elu_opts *opts, tt_module **out);
      approximate: none: exactly; tanh: by a tanh */
 typedef struct tt_nn_gelu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t approximate; /* none: exactly; tanh: by a tanh; default "none" */
+  int32_t approximate; /* none: exactly; tanh: by a tanh; default: "none" */
 } tt_nn_gelu_opts;
 #define TT_NN_GELU_APPROXIMATE (UINT64_C(1) << 0)
 tt_status tt_nn_gelu(tt_ctx *c, const tt_nn_gelu_opts *opts, tt_module **out);
@@ -145,7 +145,7 @@ tt_status tt_nn_gelu(tt_ctx *c, const tt_nn_gelu_opts *opts, tt_module **out);
 /* x sigmoid(x). */
 typedef struct tt_nn_silu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default false */
+  int32_t inplace; /* default: false */
 } tt_nn_silu_opts;
 #define TT_NN_SILU_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_silu(tt_ctx *c, const tt_nn_silu_opts *opts, tt_module **out);
@@ -153,7 +153,7 @@ tt_status tt_nn_silu(tt_ctx *c, const tt_nn_silu_opts *opts, tt_module **out);
 /* x tanh(softplus(x)). */
 typedef struct tt_nn_mish_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default false */
+  int32_t inplace; /* default: false */
 } tt_nn_mish_opts;
 #define TT_NN_MISH_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_mish(tt_ctx *c, const tt_nn_mish_opts *opts, tt_module **out);
@@ -161,8 +161,8 @@ tt_status tt_nn_mish(tt_ctx *c, const tt_nn_mish_opts *opts, tt_module **out);
 /* log(1 + exp(beta x)) / beta; x where beta x is above threshold. */
 typedef struct tt_nn_softplus_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double beta; /* default 1.0 */
-  double threshold; /* default 20.0 */
+  double beta; /* default: 1.0 */
+  double threshold; /* default: 20.0 */
 } tt_nn_softplus_opts;
 #define TT_NN_SOFTPLUS_BETA (UINT64_C(1) << 0)
 #define TT_NN_SOFTPLUS_THRESHOLD (UINT64_C(1) << 1)
@@ -171,7 +171,7 @@ tt_status tt_nn_softplus(tt_ctx *c, const tt_nn_softplus_opts *opts, tt_module *
 /* x relu6(x + 3) / 6. */
 typedef struct tt_nn_hardswish_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default false */
+  int32_t inplace; /* default: false */
 } tt_nn_hardswish_opts;
 #define TT_NN_HARDSWISH_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_hardswish(tt_ctx *c, const tt_nn_hardswish_opts *opts, tt_module **out);
@@ -179,7 +179,7 @@ tt_status tt_nn_hardswish(tt_ctx *c, const tt_nn_hardswish_opts *opts, tt_module
 /* relu6(x + 3) / 6. */
 typedef struct tt_nn_hardsigmoid_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default false */
+  int32_t inplace; /* default: false */
 } tt_nn_hardsigmoid_opts;
 #define TT_NN_HARDSIGMOID_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_hardsigmoid(tt_ctx *c, const tt_nn_hardsigmoid_opts *opts, tt_module **out);
@@ -187,9 +187,9 @@ tt_status tt_nn_hardsigmoid(tt_ctx *c, const tt_nn_hardsigmoid_opts *opts, tt_mo
 /* min(max(x, min_val), max_val). */
 typedef struct tt_nn_hardtanh_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double min_val; /* default -1.0 */
-  double max_val; /* default 1.0 */
-  int32_t inplace; /* default false */
+  double min_val; /* default: -1.0 */
+  double max_val; /* default: 1.0 */
+  int32_t inplace; /* default: false */
 } tt_nn_hardtanh_opts;
 #define TT_NN_HARDTANH_MIN_VAL (UINT64_C(1) << 0)
 #define TT_NN_HARDTANH_MAX_VAL (UINT64_C(1) << 1)
@@ -199,7 +199,7 @@ tt_status tt_nn_hardtanh(tt_ctx *c, const tt_nn_hardtanh_opts *opts, tt_module *
 /* The first half along dim times the sigmoid of the second. */
 typedef struct tt_nn_glu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* default -1 */
+  int64_t dim; /* default: -1 */
 } tt_nn_glu_opts;
 #define TT_NN_GLU_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_glu(tt_ctx *c, const tt_nn_glu_opts *opts, tt_module **out);
@@ -216,7 +216,7 @@ tt_status tt_nn_tanh(tt_ctx *c, tt_module **out);
 /* exp(x) / sum(exp(x)) along dim. */
 typedef struct tt_nn_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* default None */
+  int64_t dim; /* default: none */
 } tt_nn_softmax_opts;
 #define TT_NN_SOFTMAX_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_softmax(tt_ctx *c, const tt_nn_softmax_opts *opts, tt_module **out);
@@ -224,7 +224,7 @@ tt_status tt_nn_softmax(tt_ctx *c, const tt_nn_softmax_opts *opts, tt_module **o
 /* The logarithm of softmax along dim. */
 typedef struct tt_nn_log_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* default None */
+  int64_t dim; /* default: none */
 } tt_nn_log_softmax_opts;
 #define TT_NN_LOG_SOFTMAX_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_log_softmax(tt_ctx *c, const tt_nn_log_softmax_opts *opts, tt_module **out);
@@ -232,8 +232,8 @@ tt_status tt_nn_log_softmax(tt_ctx *c, const tt_nn_log_softmax_opts *opts, tt_mo
 /* The dimensions start_dim to end_dim as one. */
 typedef struct tt_nn_flatten_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t start_dim; /* default 1 */
-  int64_t end_dim; /* default -1 */
+  int64_t start_dim; /* default: 1 */
+  int64_t end_dim; /* default: -1 */
 } tt_nn_flatten_opts;
 #define TT_NN_FLATTEN_START_DIM (UINT64_C(1) << 0)
 #define TT_NN_FLATTEN_END_DIM (UINT64_C(1) << 1)
@@ -242,7 +242,7 @@ tt_status tt_nn_flatten(tt_ctx *c, const tt_nn_flatten_opts *opts, tt_module **o
 /* |input - target|. */
 typedef struct tt_nn_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default "mean" */
+  int32_t reduction; /* default: "mean" */
 } tt_nn_l1_loss_opts;
 #define TT_NN_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 tt_status tt_nn_l1_loss(tt_ctx *c, const tt_nn_l1_loss_opts *opts, tt_module **out);
@@ -250,7 +250,7 @@ tt_status tt_nn_l1_loss(tt_ctx *c, const tt_nn_l1_loss_opts *opts, tt_module **o
 /* (input - target)^2. */
 typedef struct tt_nn_mse_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default "mean" */
+  int32_t reduction; /* default: "mean" */
 } tt_nn_mse_loss_opts;
 #define TT_NN_MSE_LOSS_REDUCTION (UINT64_C(1) << 0)
 tt_status tt_nn_mse_loss(tt_ctx *c, const tt_nn_mse_loss_opts *opts, tt_module **out);
@@ -258,8 +258,8 @@ tt_status tt_nn_mse_loss(tt_ctx *c, const tt_nn_mse_loss_opts *opts, tt_module *
 /* Squared below beta, linear above it. */
 typedef struct tt_nn_smooth_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default "mean" */
-  double beta; /* default 1.0 */
+  int32_t reduction; /* default: "mean" */
+  double beta; /* default: 1.0 */
 } tt_nn_smooth_l1_loss_opts;
 #define TT_NN_SMOOTH_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_SMOOTH_L1_LOSS_BETA (UINT64_C(1) << 1)
@@ -268,8 +268,8 @@ tt_status tt_nn_smooth_l1_loss(tt_ctx *c, const tt_nn_smooth_l1_loss_opts *opts,
 /* Squared below delta, linear above it, with slope delta. */
 typedef struct tt_nn_huber_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default "mean" */
-  double delta; /* default 1.0 */
+  int32_t reduction; /* default: "mean" */
+  double delta; /* default: 1.0 */
 } tt_nn_huber_loss_opts;
 #define TT_NN_HUBER_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_HUBER_LOSS_DELTA (UINT64_C(1) << 1)
@@ -279,8 +279,8 @@ tt_status tt_nn_huber_loss(tt_ctx *c, const tt_nn_huber_loss_opts *opts, tt_modu
      weight: factor of each element */
 typedef struct tt_nn_bce_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element; default None */
-  int32_t reduction; /* default "mean" */
+  const tt_tensor *weight; /* factor of each element; default: none */
+  int32_t reduction; /* default: "mean" */
 } tt_nn_bce_loss_opts;
 #define TT_NN_BCE_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_BCE_LOSS_REDUCTION (UINT64_C(1) << 1)
@@ -291,9 +291,9 @@ tt_status tt_nn_bce_loss(tt_ctx *c, const tt_nn_bce_loss_opts *opts, tt_module *
      pos_weight: factor of positive targets */
 typedef struct tt_nn_bce_with_logits_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element; default None */
-  int32_t reduction; /* default "mean" */
-  const tt_tensor *pos_weight; /* factor of positive targets; default None */
+  const tt_tensor *weight; /* factor of each element; default: none */
+  int32_t reduction; /* default: "mean" */
+  const tt_tensor *pos_weight; /* factor of positive targets; default: none */
 } tt_nn_bce_with_logits_loss_opts;
 #define TT_NN_BCE_WITH_LOGITS_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_BCE_WITH_LOGITS_LOSS_REDUCTION (UINT64_C(1) << 1)
@@ -304,8 +304,8 @@ tt_status tt_nn_bce_with_logits_loss(tt_ctx *c, const tt_nn_bce_with_logits_loss
      log_target: target holds log-probabilities, too */
 typedef struct tt_nn_kl_div_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default "mean" */
-  int32_t log_target; /* target holds log-probabilities, too; default false */
+  int32_t reduction; /* default: "mean" */
+  int32_t log_target; /* target holds log-probabilities, too; default: false */
 } tt_nn_kl_div_loss_opts;
 #define TT_NN_KL_DIV_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_KL_DIV_LOSS_LOG_TARGET (UINT64_C(1) << 1)
@@ -316,9 +316,9 @@ tt_status tt_nn_kl_div_loss(tt_ctx *c, const tt_nn_kl_div_loss_opts *opts, tt_mo
      ignore_index: targets of this value count for nothing */
 typedef struct tt_nn_nll_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each class; default None */
-  int64_t ignore_index; /* targets of this value count for nothing; default -100 */
-  int32_t reduction; /* default "mean" */
+  const tt_tensor *weight; /* factor of each class; default: none */
+  int64_t ignore_index; /* targets of this value count for nothing; default: -100 */
+  int32_t reduction; /* default: "mean" */
 } tt_nn_nll_loss_opts;
 #define TT_NN_NLL_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_NLL_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
@@ -331,10 +331,10 @@ tt_status tt_nn_nll_loss(tt_ctx *c, const tt_nn_nll_loss_opts *opts, tt_module *
      label_smoothing: share of the target that is spread evenly, in [0, 1] */
 typedef struct tt_nn_cross_entropy_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each class; default None */
-  int64_t ignore_index; /* targets of this value count for nothing; default -100 */
-  int32_t reduction; /* default "mean" */
-  double label_smoothing; /* share of the target that is spread evenly, in [0, 1]; default 0.0 */
+  const tt_tensor *weight; /* factor of each class; default: none */
+  int64_t ignore_index; /* targets of this value count for nothing; default: -100 */
+  int32_t reduction; /* default: "mean" */
+  double label_smoothing; /* share of the target that is spread evenly, in [0, 1]; default: 0.0 */
 } tt_nn_cross_entropy_loss_opts;
 #define TT_NN_CROSS_ENTROPY_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_CROSS_ENTROPY_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
@@ -357,15 +357,15 @@ tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opt
      dtype: of the parameters; floating */
 typedef struct tt_nn_multihead_attention_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double dropout; /* share of the weights that are zeroed in training; default 0.0 */
-  int32_t bias; /* of the projections; default true */
-  int32_t add_bias_kv; /* a learned row behind keys and values; default false */
-  int32_t add_zero_attn; /* a row of zeros behind keys and values; default false */
-  int64_t kdim; /* features of the keys; default embed_dim; default None */
-  int64_t vdim; /* features of the values; default embed_dim; default None */
-  int32_t batch_first; /* inputs are (N, L, E); default false */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  double dropout; /* share of the weights that are zeroed in training; default: 0.0 */
+  int32_t bias; /* of the projections; default: true */
+  int32_t add_bias_kv; /* a learned row behind keys and values; default: false */
+  int32_t add_zero_attn; /* a row of zeros behind keys and values; default: false */
+  int64_t kdim; /* features of the keys; default embed_dim; default: none */
+  int64_t vdim; /* features of the values; default embed_dim; default: none */
+  int32_t batch_first; /* inputs are (N, L, E); default: false */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_multihead_attention_opts;
 #define TT_NN_MULTIHEAD_ATTENTION_DROPOUT (UINT64_C(1) << 0)
 #define TT_NN_MULTIHEAD_ATTENTION_BIAS (UINT64_C(1) << 1)
@@ -393,18 +393,18 @@ tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_he
      dtype: of the parameters; floating */
 typedef struct tt_nn_conv1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step of the windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements that are added on each side; default 0 */
+  const int64_t *padding; /* elements that are added on each side; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* distance of the input elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels without links between them; default 1 */
-  int32_t bias; /* with a bias; default true */
-  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default "zeros" */
-  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default "none" */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int64_t groups; /* groups of channels without links between them; default: 1 */
+  int32_t bias; /* with a bias; default: true */
+  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default: "zeros" */
+  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default: "none" */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_conv1d_opts;
 #define TT_NN_CONV1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV1D_PADDING (UINT64_C(1) << 1)
@@ -432,18 +432,18 @@ tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, con
      dtype: of the parameters; floating */
 typedef struct tt_nn_conv2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step of the windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements that are added on each side; default 0 */
+  const int64_t *padding; /* elements that are added on each side; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* distance of the input elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels without links between them; default 1 */
-  int32_t bias; /* with a bias; default true */
-  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default "zeros" */
-  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default "none" */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int64_t groups; /* groups of channels without links between them; default: 1 */
+  int32_t bias; /* with a bias; default: true */
+  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default: "zeros" */
+  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default: "none" */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_conv2d_opts;
 #define TT_NN_CONV2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV2D_PADDING (UINT64_C(1) << 1)
@@ -471,18 +471,18 @@ tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, con
      dtype: of the parameters; floating */
 typedef struct tt_nn_conv3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step of the windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements that are added on each side; default 0 */
+  const int64_t *padding; /* elements that are added on each side; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* distance of the input elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels without links between them; default 1 */
-  int32_t bias; /* with a bias; default true */
-  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default "zeros" */
-  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default "none" */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int64_t groups; /* groups of channels without links between them; default: 1 */
+  int32_t bias; /* with a bias; default: true */
+  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default: "zeros" */
+  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default: "none" */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_conv3d_opts;
 #define TT_NN_CONV3D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV3D_PADDING (UINT64_C(1) << 1)
@@ -510,19 +510,19 @@ tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, con
      dtype: of the parameters; floating */
 typedef struct tt_nn_conv_transpose1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default 1 */
+  const int64_t *stride; /* step of the windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0 */
+  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; default 0 */
+  const int64_t *output_padding; /* elements that one side of the result has more; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* groups of channels without links between them; default 1 */
-  int32_t bias; /* with a bias; default true */
-  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t groups; /* groups of channels without links between them; default: 1 */
+  int32_t bias; /* with a bias; default: true */
+  const int64_t *dilation; /* distance of the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t padding_mode; /* must be zeros; default "zeros" */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t padding_mode; /* must be zeros; default: "zeros" */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_conv_transpose1d_opts;
 #define TT_NN_CONV_TRANSPOSE1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV_TRANSPOSE1D_PADDING (UINT64_C(1) << 1)
@@ -550,19 +550,19 @@ tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_cha
      dtype: of the parameters; floating */
 typedef struct tt_nn_conv_transpose2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default 1 */
+  const int64_t *stride; /* step of the windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0 */
+  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; default 0 */
+  const int64_t *output_padding; /* elements that one side of the result has more; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* groups of channels without links between them; default 1 */
-  int32_t bias; /* with a bias; default true */
-  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t groups; /* groups of channels without links between them; default: 1 */
+  int32_t bias; /* with a bias; default: true */
+  const int64_t *dilation; /* distance of the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t padding_mode; /* must be zeros; default "zeros" */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t padding_mode; /* must be zeros; default: "zeros" */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_conv_transpose2d_opts;
 #define TT_NN_CONV_TRANSPOSE2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV_TRANSPOSE2D_PADDING (UINT64_C(1) << 1)
@@ -590,19 +590,19 @@ tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_cha
      dtype: of the parameters; floating */
 typedef struct tt_nn_conv_transpose3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default 1 */
+  const int64_t *stride; /* step of the windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0 */
+  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; default 0 */
+  const int64_t *output_padding; /* elements that one side of the result has more; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* groups of channels without links between them; default 1 */
-  int32_t bias; /* with a bias; default true */
-  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t groups; /* groups of channels without links between them; default: 1 */
+  int32_t bias; /* with a bias; default: true */
+  const int64_t *dilation; /* distance of the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t padding_mode; /* must be zeros; default "zeros" */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  int32_t padding_mode; /* must be zeros; default: "zeros" */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_conv_transpose3d_opts;
 #define TT_NN_CONV_TRANSPOSE3D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV_TRANSPOSE3D_PADDING (UINT64_C(1) << 1)
@@ -627,13 +627,13 @@ tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_cha
      bias: with bias, 0 at first, if affine */
 typedef struct tt_nn_batch_norm1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
-  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1 */
-  int32_t affine; /* with weight, 1 at first; default true */
-  int32_t track_running_stats; /* without, the batch's statistics serve always; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
-  int32_t bias; /* with bias, 0 at first, if affine; default true */
+  double eps; /* added to the variance; default: 1e-5 */
+  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1 */
+  int32_t affine; /* with weight, 1 at first; default: true */
+  int32_t track_running_stats; /* without, the batch's statistics serve always; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int32_t bias; /* with bias, 0 at first, if affine; default: true */
 } tt_nn_batch_norm1d_opts;
 #define TT_NN_BATCH_NORM1D_EPS (UINT64_C(1) << 0)
 #define TT_NN_BATCH_NORM1D_MOMENTUM (UINT64_C(1) << 1)
@@ -656,13 +656,13 @@ tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_
      bias: with bias, 0 at first, if affine */
 typedef struct tt_nn_batch_norm2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
-  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1 */
-  int32_t affine; /* with weight, 1 at first; default true */
-  int32_t track_running_stats; /* without, the batch's statistics serve always; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
-  int32_t bias; /* with bias, 0 at first, if affine; default true */
+  double eps; /* added to the variance; default: 1e-5 */
+  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1 */
+  int32_t affine; /* with weight, 1 at first; default: true */
+  int32_t track_running_stats; /* without, the batch's statistics serve always; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int32_t bias; /* with bias, 0 at first, if affine; default: true */
 } tt_nn_batch_norm2d_opts;
 #define TT_NN_BATCH_NORM2D_EPS (UINT64_C(1) << 0)
 #define TT_NN_BATCH_NORM2D_MOMENTUM (UINT64_C(1) << 1)
@@ -685,13 +685,13 @@ tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_
      bias: with bias, 0 at first, if affine */
 typedef struct tt_nn_batch_norm3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
-  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1 */
-  int32_t affine; /* with weight, 1 at first; default true */
-  int32_t track_running_stats; /* without, the batch's statistics serve always; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
-  int32_t bias; /* with bias, 0 at first, if affine; default true */
+  double eps; /* added to the variance; default: 1e-5 */
+  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1 */
+  int32_t affine; /* with weight, 1 at first; default: true */
+  int32_t track_running_stats; /* without, the batch's statistics serve always; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int32_t bias; /* with bias, 0 at first, if affine; default: true */
 } tt_nn_batch_norm3d_opts;
 #define TT_NN_BATCH_NORM3D_EPS (UINT64_C(1) << 0)
 #define TT_NN_BATCH_NORM3D_MOMENTUM (UINT64_C(1) << 1)
@@ -712,11 +712,11 @@ tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_
      bias: with bias, 0 at first, if affine */
 typedef struct tt_nn_group_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
-  int32_t affine; /* with weight, 1 at first; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
-  int32_t bias; /* with bias, 0 at first, if affine; default true */
+  double eps; /* added to the variance; default: 1e-5 */
+  int32_t affine; /* with weight, 1 at first; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int32_t bias; /* with bias, 0 at first, if affine; default: true */
 } tt_nn_group_norm_opts;
 #define TT_NN_GROUP_NORM_EPS (UINT64_C(1) << 0)
 #define TT_NN_GROUP_NORM_AFFINE (UINT64_C(1) << 1)
@@ -733,10 +733,10 @@ tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, 
      dtype: of the parameters; floating */
 typedef struct tt_nn_rms_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the mean; none: the distance of 1 to the next number; default None */
-  int32_t elementwise_affine; /* with weight, 1 at first; default true */
-  tt_device device; /* of the parameters; default None */
-  tt_dtype dtype; /* of the parameters; floating; default None */
+  double eps; /* added to the mean; none: the distance of 1 to the next number; default: none */
+  int32_t elementwise_affine; /* with weight, 1 at first; default: true */
+  tt_device device; /* of the parameters; default: none */
+  tt_dtype dtype; /* of the parameters; floating; default: none */
 } tt_nn_rms_norm_opts;
 #define TT_NN_RMS_NORM_EPS (UINT64_C(1) << 0)
 #define TT_NN_RMS_NORM_ELEMENTWISE_AFFINE (UINT64_C(1) << 1)
@@ -753,14 +753,14 @@ tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_n
      ceil_mode: windows may lie partly outside */
 typedef struct tt_nn_max_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* -inf that counts as lying on each side; default 0 */
+  const int64_t *padding; /* -inf that counts as lying on each side; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of a window's elements; default 1 */
+  const int64_t *dilation; /* distance of a window's elements; default: 1 */
   int64_t n_dilation;
-  int32_t return_indices; /* gives the places of the largest, too; default false */
-  int32_t ceil_mode; /* windows may lie partly outside; default false */
+  int32_t return_indices; /* gives the places of the largest, too; default: false */
+  int32_t ceil_mode; /* windows may lie partly outside; default: false */
 } tt_nn_max_pool1d_opts;
 #define TT_NN_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
@@ -777,12 +777,12 @@ tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kern
      count_include_pad: the padding counts in the mean */
 typedef struct tt_nn_avg_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* zeros on each side; default 0 */
+  const int64_t *padding; /* zeros on each side; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* windows may lie partly outside; default false */
-  int32_t count_include_pad; /* the padding counts in the mean; default true */
+  int32_t ceil_mode; /* windows may lie partly outside; default: false */
+  int32_t count_include_pad; /* the padding counts in the mean; default: true */
 } tt_nn_avg_pool1d_opts;
 #define TT_NN_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
@@ -803,14 +803,14 @@ tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64
      ceil_mode: windows may lie partly outside */
 typedef struct tt_nn_max_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* -inf that counts as lying on each side; default 0 */
+  const int64_t *padding; /* -inf that counts as lying on each side; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of a window's elements; default 1 */
+  const int64_t *dilation; /* distance of a window's elements; default: 1 */
   int64_t n_dilation;
-  int32_t return_indices; /* gives the places of the largest, too; default false */
-  int32_t ceil_mode; /* windows may lie partly outside; default false */
+  int32_t return_indices; /* gives the places of the largest, too; default: false */
+  int32_t ceil_mode; /* windows may lie partly outside; default: false */
 } tt_nn_max_pool2d_opts;
 #define TT_NN_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
@@ -828,13 +828,13 @@ tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kern
      divisor_override: divides in place of the number of elements */
 typedef struct tt_nn_avg_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default None */
+  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* zeros on each side; default 0 */
+  const int64_t *padding; /* zeros on each side; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* windows may lie partly outside; default false */
-  int32_t count_include_pad; /* the padding counts in the mean; default true */
-  int64_t divisor_override; /* divides in place of the number of elements; default None */
+  int32_t ceil_mode; /* windows may lie partly outside; default: false */
+  int32_t count_include_pad; /* the padding counts in the mean; default: true */
+  int64_t divisor_override; /* divides in place of the number of elements; default: none */
 } tt_nn_avg_pool2d_opts;
 #define TT_NN_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_AVG_POOL2D_PADDING (UINT64_C(1) << 1)

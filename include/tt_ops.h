@@ -20,108 +20,110 @@ enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2, TT_PADDINGMODE_CIRCULAR = 3 };
 enum { TT_AUTOPADDING_NONE = 0, TT_AUTOPADDING_VALID = 1, TT_AUTOPADDING_SAME = 2 };
 
-/* Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+/* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
+   bounds.
      min_val: lower bound
-     max_val: upper bound, not below min_val */
+     max_val: upper bound, at least min_val */
 typedef struct tt_hardtanh_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double min_val; /* lower bound; default -1.0 */
-  double max_val; /* upper bound, not below min_val; default 1.0 */
+  double min_val; /* lower bound; default: -1.0 */
+  double max_val; /* upper bound, at least min_val; default: 1.0 */
 } tt_hardtanh_opts;
 #define TT_HARDTANH_MIN_VAL (UINT64_C(1) << 0)
 #define TT_HARDTANH_MAX_VAL (UINT64_C(1) << 1)
 tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts, tt_tensor **out);
 tt_status tt_hardtanh_(tt_ctx *c, tt_tensor *input, const tt_hardtanh_opts *opts);
 
-/* Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0. */
+/* Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds. */
 tt_status tt_relu6(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_relu6_(tt_ctx *c, tt_tensor *input);
 
-/* x where x > 0, else negative_slope x.
-     negative_slope: slope below 0 */
+/* Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
+     negative_slope: slope for x <= 0 */
 typedef struct tt_leaky_relu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double negative_slope; /* slope below 0; default 0.01 */
+  double negative_slope; /* slope for x <= 0; default: 0.01 */
 } tt_leaky_relu_opts;
 #define TT_LEAKY_RELU_NEGATIVE_SLOPE (UINT64_C(1) << 0)
 tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts, tt_tensor **out);
 tt_status tt_leaky_relu_(tt_ctx *c, tt_tensor *input, const tt_leaky_relu_opts *opts);
 
-/* x where x > 0, else alpha (exp(x) - 1).
-     alpha: minus the limit towards -inf */
+/* Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
+     alpha: scale of the negative part; the limit for x -> -inf is -alpha */
 typedef struct tt_elu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double alpha; /* minus the limit towards -inf; default 1.0 */
+  double alpha; /* scale of the negative part; the limit for x -> -inf is -alpha; default: 1.0 */
 } tt_elu_opts;
 #define TT_ELU_ALPHA (UINT64_C(1) << 0)
 tt_status tt_elu(tt_ctx *c, const tt_tensor *input, const tt_elu_opts *opts, tt_tensor **out);
 tt_status tt_elu_(tt_ctx *c, tt_tensor *input, const tt_elu_opts *opts);
 
-/* x times the probability that a standard normal variable is at most x.
-     approximate: none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 */
+/* Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal
+   distribution.
+     approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 */
 typedef struct tt_gelu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t approximate; /* none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; default "none" */
+  int32_t approximate; /* none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2; default: "none" */
 } tt_gelu_opts;
 #define TT_GELU_APPROXIMATE (UINT64_C(1) << 0)
 tt_status tt_gelu(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor **out);
 tt_status tt_gelu_into(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor *dst);
 
-/* x sigmoid(x). */
+/* Computes x * sigmoid(x), elementwise. */
 tt_status tt_silu(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_silu_(tt_ctx *c, tt_tensor *input);
 
-/* x tanh(softplus(x)). */
+/* Computes x * tanh(softplus(x)), elementwise. */
 tt_status tt_mish(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_mish_(tt_ctx *c, tt_tensor *input);
 
-/* log(1 + exp(beta x)) / beta, a smooth relu.
-     beta: sharpness of the bend
-     threshold: where beta x is greater, the result is x */
+/* Computes log(1 + exp(beta * x)) / beta, elementwise: a smooth approximation of relu.
+     beta: sharpness of the approximation
+     threshold: the result is x itself where beta * x is greater */
 typedef struct tt_softplus_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double beta; /* sharpness of the bend; default 1.0 */
-  double threshold; /* where beta x is greater, the result is x; default 20.0 */
+  double beta; /* sharpness of the approximation; default: 1.0 */
+  double threshold; /* the result is x itself where beta * x is greater; default: 20.0 */
 } tt_softplus_opts;
 #define TT_SOFTPLUS_BETA (UINT64_C(1) << 0)
 #define TT_SOFTPLUS_THRESHOLD (UINT64_C(1) << 1)
 tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor **out);
 tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor *dst);
 
-/* log(sigmoid(x)). */
+/* Computes log(sigmoid(x)), elementwise, without underflow. */
 tt_status tt_logsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_logsigmoid_into(tt_ctx *c, const tt_tensor *input, tt_tensor *dst);
 
-/* x relu6(x + 3) / 6. */
+/* Computes x * relu6(x + 3) / 6, elementwise. */
 tt_status tt_hardswish(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_hardswish_(tt_ctx *c, tt_tensor *input);
 
-/* relu6(x + 3) / 6. */
+/* Computes relu6(x + 3) / 6, elementwise. */
 tt_status tt_hardsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_hardsigmoid_(tt_ctx *c, tt_tensor *input);
 
-/* a sigmoid(b), where a and b are the halves of input along `dim`.
-     dim: dimension of even size */
+/* Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along dim.
+     dim: dimension to split; its size must be even */
 typedef struct tt_glu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension of even size; default -1 */
+  int64_t dim; /* dimension to split; its size must be even; default: -1 */
 } tt_glu_opts;
 #define TT_GLU_DIM (UINT64_C(1) << 0)
 tt_status tt_glu(tt_ctx *c, const tt_tensor *input, const tt_glu_opts *opts, tt_tensor **out);
 
-/* x / (1 + |x|). */
+/* Computes x / (1 + |x|), elementwise. */
 tt_status tt_softsign(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 
-/* max(x, 0); nan stays nan. The gradient at 0 is 0. */
+/* Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0. */
 tt_status tt_relu(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_relu_(tt_ctx *c, tt_tensor *self);
 
-/* Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+/* Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
      other: tensor or number to add
      alpha: factor of other */
 typedef struct tt_add_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar alpha; /* factor of other; default 1 */
+  tt_scalar alpha; /* factor of other; default: 1 */
 } tt_add_opts;
 #define TT_ADD_ALPHA (UINT64_C(1) << 0)
 tt_status tt_add(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -144,11 +146,13 @@ tt_status tt_add_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_te
 tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor *dst);
 
-/* Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+/* Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
+   supported.
+     other: tensor or number to subtract
      alpha: factor of other */
 typedef struct tt_sub_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar alpha; /* factor of other; default 1 */
+  tt_scalar alpha; /* factor of other; default: 1 */
 } tt_sub_opts;
 #define TT_SUB_ALPHA (UINT64_C(1) << 0)
 tt_status tt_sub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -171,11 +175,12 @@ tt_status tt_sub_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_te
 tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor *dst);
 
-/* Subtracts `alpha * self` from `other`, elementwise with broadcasting.
+/* Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are not
+   supported.
      alpha: factor of self */
 typedef struct tt_rsub_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar alpha; /* factor of self; default 1 */
+  tt_scalar alpha; /* factor of self; default: 1 */
 } tt_rsub_opts;
 #define TT_RSUB_ALPHA (UINT64_C(1) << 0)
 tt_status tt_rsub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -186,7 +191,7 @@ tt_status tt_rsub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor
 tt_status tt_rsub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
 tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_rsub_opts *opts, tt_tensor **out);
 
-/* Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion. */
+/* Computes self * other, elementwise with broadcasting and dtype promotion. */
 tt_status tt_mul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_mul_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_mul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -201,11 +206,13 @@ tt_status tt_mul_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_ten
 tt_status tt_mul_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_mul_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless rounding_mode is set.
-     rounding_mode: none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's / */
+/* Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
+   divided as float32; with it, integer division by zero is an error.
+     rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like /
+       in C */
 typedef struct tt_div_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t rounding_mode; /* none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's /; default "none" */
+  int32_t rounding_mode; /* none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like / in C; default: "none" */
 } tt_div_opts;
 #define TT_DIV_ROUNDING_MODE (UINT64_C(1) << 0)
 tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts, tt_tensor **out);
@@ -222,7 +229,7 @@ tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const 
 tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor *dst);
 tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor *dst);
 
-/* The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient. */
+/* Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient. */
 tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_floor_divide_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -237,7 +244,8 @@ tt_status tt_floor_divide_f64_into(tt_ctx *c, const tt_tensor *self, double othe
 tt_status tt_floor_divide_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting. */
+/* Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
+   self. */
 tt_status tt_fmod(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_fmod_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_fmod_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -252,7 +260,8 @@ tt_status tt_fmod_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_te
 tt_status tt_fmod_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting. */
+/* Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has the
+   sign of other. */
 tt_status tt_remainder(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_remainder_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -267,23 +276,23 @@ tt_status tt_remainder_f64_into(tt_ctx *c, const tt_tensor *self, double other, 
 tt_status tt_remainder_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise with
-   broadcasting. */
+/* Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
+   elementwise with broadcasting. */
 tt_status tt_atan2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_atan2_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_atan2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* The negative of each element. Bool tensors are refused. */
+/* Negates each element. Bool tensors are not supported. */
 tt_status tt_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_neg_(tt_ctx *c, tt_tensor *self);
 tt_status tt_neg_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* `self` to the power of `exponent`, elementwise with broadcasting and dtype promotion. */
+/* Raises self to the power exponent, elementwise with broadcasting and dtype promotion. */
 tt_status tt_pow(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent, tt_tensor **out);
 tt_status tt_pow_(tt_ctx *c, tt_tensor *self, const tt_tensor *exponent);
 tt_status tt_pow_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent, tt_tensor *dst);
 
-/* `self` to the power of a number. Integers to negative integer powers are refused. */
+/* Raises each element of self to the power of a number. Integers cannot be raised to a negative integer. */
 tt_status tt_pow_f64(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor **out);
 tt_status tt_pow_i64(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor **out);
 tt_status tt_pow_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent, tt_tensor **out);
@@ -294,7 +303,7 @@ tt_status tt_pow_f64_into(tt_ctx *c, const tt_tensor *self, double exponent, tt_
 tt_status tt_pow_i64_into(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor *dst);
 tt_status tt_pow_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent, tt_tensor *dst);
 
-/* A number to the power of `exponent`, elementwise. */
+/* Raises a number to the power of each element of exponent. */
 tt_status tt_pow_base_f64(tt_ctx *c, double self, const tt_tensor *exponent, tt_tensor **out);
 tt_status tt_pow_base_i64(tt_ctx *c, int64_t self, const tt_tensor *exponent, tt_tensor **out);
 tt_status tt_pow_base_scalar(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent, tt_tensor **out);
@@ -302,142 +311,146 @@ tt_status tt_pow_base_f64_into(tt_ctx *c, double self, const tt_tensor *exponent
 tt_status tt_pow_base_i64_into(tt_ctx *c, int64_t self, const tt_tensor *exponent, tt_tensor *dst);
 tt_status tt_pow_base_scalar_into(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent, tt_tensor *dst);
 
-/* The larger of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of the
-   gradient. */
+/* Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
+   gradient equally. */
 tt_status tt_maximum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_maximum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of the
-   gradient. */
+/* Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
+   gradient equally. */
 tt_status tt_minimum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_minimum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* Limits each element to [min, max]; nan stays nan. At least one bound is needed.
-     min: lower bound or none
-     max: upper bound or none */
+/* Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
+   the interval and at its bounds.
+     min: lower bound; none: unbounded
+     max: upper bound; none: unbounded */
 tt_status tt_clamp(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor **out);
 tt_status tt_clamp_(tt_ctx *c, tt_tensor *self, const tt_scalar *min, const tt_scalar *max);
 tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor *dst);
 
-/* Limits each element to [min, max], bounds being tensors that broadcast.
-     min: lower bounds or none
-     max: upper bounds or none */
+/* Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
+   must be given.
+     min: lower bounds; none: unbounded
+     max: upper bounds; none: unbounded */
 tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor **out);
 tt_status tt_clamp_tensor_(tt_ctx *c, tt_tensor *self, const tt_tensor *min, const tt_tensor *max);
 tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor *dst);
 
-/* Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
-   promoted.
+/* Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without
+   elements are skipped.
      tensors: at least one tensor
-     dim: dimension to join along */
+     dim: dimension to concatenate along */
 typedef struct tt_cat_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to join along; default 0 */
+  int64_t dim; /* dimension to concatenate along; default: 0 */
 } tt_cat_opts;
 #define TT_CAT_DIM (UINT64_C(1) << 0)
 tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor **out);
 tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor *dst);
 
-/* Joins tensors of one shape along a new dimension.
+/* Concatenates tensors of equal shape along a new dimension.
      tensors: at least one tensor
-     dim: where the new dimension stands, in [-ndim - 1, ndim] */
+     dim: position of the new dimension, in [-ndim - 1, ndim] */
 typedef struct tt_stack_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* where the new dimension stands, in [-ndim - 1, ndim]; default 0 */
+  int64_t dim; /* position of the new dimension, in [-ndim - 1, ndim]; default: 0 */
 } tt_stack_opts;
 #define TT_STACK_DIM (UINT64_C(1) << 0)
 tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor **out);
 tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor *dst);
 
-/* Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
+/* Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a
+   multiple.
+     split_size: size of each view along dim
      dim: dimension to split */
 typedef struct tt_split_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to split; default 0 */
+  int64_t dim; /* dimension to split; default: 0 */
 } tt_split_opts;
 #define TT_SPLIT_DIM (UINT64_C(1) << 0)
 tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
-/* Views of split_sizes[i] consecutive indices of `dim` each.
-     split_sizes: their sum is the size of dim
+/* Splits self along dim into views of the given sizes.
+     split_sizes: sizes of the views; their sum must be the size of dim
      dim: dimension to split */
 typedef struct tt_split_with_sizes_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to split; default 0 */
+  int64_t dim; /* dimension to split; default: 0 */
 } tt_split_with_sizes_opts;
 #define TT_SPLIT_WITH_SIZES_DIM (UINT64_C(1) << 0)
 tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes, int64_t n_split_sizes, const tt_split_with_sizes_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
-/* At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
-     chunks: number of parts, at least 1
+/* Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
+     chunks: number of views, at least 1
      dim: dimension to split */
 typedef struct tt_chunk_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to split; default 0 */
+  int64_t dim; /* dimension to split; default: 0 */
 } tt_chunk_opts;
 #define TT_CHUNK_DIM (UINT64_C(1) << 0)
 tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
-/* A copy with the order of the indices of `dims` reversed.
+/* Returns a copy with the order of the elements reversed along dims.
      dims: dimensions to reverse */
 tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
 
-/* A copy whose element i of a dimension is self's element i - shift, around the end. Without dims the flattened
-   tensor rolls.
-     shifts: by how much, one entry per dimension
-     dims: dimensions to roll; none: the flattened tensor */
+/* Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start.
+   Without dims, self is flattened first and then restored to its shape.
+     shifts: numbers of positions, one per dimension; may be negative
+     dims: dimensions to shift along; an empty list: the flattened tensor */
 tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts, const int64_t *dims, int64_t n_dims, tt_tensor **out);
 
-/* Copies of self side by side: repeats[i] of them along dimension i; new dimensions come in front.
-     repeats: at least one entry per dimension of self */
+/* Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading dimensions.
+     repeats: numbers of copies, at least one entry per dimension of self */
 tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats, tt_tensor **out);
 
-/* As repeat, but dims may have fewer entries than self has dimensions: the leading ones are kept as they are.
-     dims: number of copies along the last dimensions */
+/* Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
+     dims: numbers of copies along the last dimensions */
 tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
 
-/* Adds elements before and after those of the last dimensions; negative numbers take some away.
-     pad: (before, after) of the last dimension, then of the one before it, …
-     mode: constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end
-     value: of constant padding; none: 0 */
+/* Pads the last dimensions of input; negative amounts crop.
+     pad: amounts before and after the last dimension, then before and after the one before it, …
+     mode: constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the
+       edge; circular: continues at the other end
+     value: padding value of mode constant; default: 0 */
 typedef struct tt_pad_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t mode; /* constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end; default "constant" */
-  tt_scalar value; /* of constant padding; none: 0; default None */
+  int32_t mode; /* constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the edge; circular: continues at the other end; default: "constant" */
+  tt_scalar value; /* padding value of mode constant; default: 0 */
 } tt_pad_opts;
 #define TT_PAD_MODE (UINT64_C(1) << 0)
 #define TT_PAD_VALUE (UINT64_C(1) << 1)
 tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad, const tt_pad_opts *opts, tt_tensor **out);
 
-/* Adds elements of one value before and after those of the last dimensions; negative numbers take some away.
-     pad: (before, after) of the last dimension, then of the one before it, …
-     value: of the new elements */
+/* Pads the last dimensions of self with a constant; negative amounts crop.
+     pad: amounts before and after the last dimension, then before and after the one before it, …
+     value: padding value */
 typedef struct tt_constant_pad_nd_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar value; /* of the new elements; default 0 */
+  tt_scalar value; /* padding value; default: 0 */
 } tt_constant_pad_nd_opts;
 #define TT_CONSTANT_PAD_ND_VALUE (UINT64_C(1) << 0)
 tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad, const tt_constant_pad_nd_opts *opts, tt_tensor **out);
 
-/* dropout(softmax(query key^T scale + attn_mask)) value over the last two dimensions, without an array of queries
-   by keys. A query that no key takes part in gets zeros.
-     query: (…, heads, queries, width)
-     key: (…, heads, keys, width)
-     value: (…, heads, keys, width of the result)
-     attn_mask: broadcasts to (…, heads, queries, keys): bool, true where a key takes part, or floating, added to
-       the scores
-     dropout_p: probability of zeroing a weight, in [0, 1]
-     is_causal: query i sees keys 0 … i; not beside attn_mask
-     scale: 1 / sqrt(width) by default
-     enable_gqa: key and value may have fewer heads, each for as many query heads in a row
-     generator: the ctx's own by default */
+/* Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions, without
+   storing the matrix of scores. Queries whose keys are all masked give zeros.
+     query: (…, heads, L, E)
+     key: (…, heads, S, E)
+     value: (…, heads, S, Ev); the result is (…, heads, L, Ev)
+     attn_mask: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the scores
+     dropout_p: probability of dropping an attention weight, in [0, 1]
+     is_causal: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
+     scale: factor of the scores; default: 1 / sqrt(E)
+     enable_gqa: grouped query attention: the number of heads of query is a multiple of that of key and value
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_scaled_dot_product_attention_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double dropout_p; /* probability of zeroing a weight, in [0, 1]; default 0.0 */
-  int32_t is_causal; /* query i sees keys 0 … i; not beside attn_mask; default false */
-  double scale; /* 1 / sqrt(width) by default; default None */
-  int32_t enable_gqa; /* key and value may have fewer heads, each for as many query heads in a row; default false */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  double dropout_p; /* probability of dropping an attention weight, in [0, 1]; default: 0.0 */
+  int32_t is_causal; /* whether query i attends to keys 0 … i only; cannot be combined with attn_mask; default: false */
+  double scale; /* factor of the scores; default: 1 / sqrt(E) */
+  int32_t enable_gqa; /* grouped query attention: the number of heads of query is a multiple of that of key and value; default: false */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_scaled_dot_product_attention_opts;
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P (UINT64_C(1) << 0)
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL (UINT64_C(1) << 1)
@@ -446,7 +459,7 @@ typedef struct tt_scaled_dot_product_attention_opts {
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR (UINT64_C(1) << 4)
 tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, const tt_tensor *key, const tt_tensor *value, const tt_tensor *attn_mask, const tt_scaled_dot_product_attention_opts *opts, tt_tensor **out);
 
-/* self & other of each bit, elementwise with broadcasting; integers and bools. */
+/* Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient. */
 tt_status tt_bitwise_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_bitwise_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -461,7 +474,7 @@ tt_status tt_bitwise_and_f64_into(tt_ctx *c, const tt_tensor *self, double other
 tt_status tt_bitwise_and_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_bitwise_and_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self | other of each bit, elementwise with broadcasting; integers and bools. */
+/* Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient. */
 tt_status tt_bitwise_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_bitwise_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -476,7 +489,7 @@ tt_status tt_bitwise_or_f64_into(tt_ctx *c, const tt_tensor *self, double other,
 tt_status tt_bitwise_or_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_bitwise_or_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self ^ other of each bit, elementwise with broadcasting; integers and bools. */
+/* Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient. */
 tt_status tt_bitwise_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_bitwise_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -491,12 +504,13 @@ tt_status tt_bitwise_xor_f64_into(tt_ctx *c, const tt_tensor *self, double other
 tt_status tt_bitwise_xor_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_bitwise_xor_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* ~self of each bit; integers and bools. */
+/* Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient. */
 tt_status tt_bitwise_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_bitwise_not_(tt_ctx *c, tt_tensor *self);
 tt_status tt_bitwise_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width. */
+/* Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where other
+   is negative or at least the number of bits. */
 tt_status tt_bitwise_left_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_left_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_bitwise_left_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -511,8 +525,8 @@ tt_status tt_bitwise_left_shift_f64_into(tt_ctx *c, const tt_tensor *self, doubl
 tt_status tt_bitwise_left_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_bitwise_left_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less
-   than the width. */
+/* Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied, so
+   the result is 0 or -1 where other is negative or at least the number of bits. */
 tt_status tt_bitwise_right_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_right_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_bitwise_right_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -527,7 +541,7 @@ tt_status tt_bitwise_right_shift_f64_into(tt_ctx *c, const tt_tensor *self, doub
 tt_status tt_bitwise_right_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_bitwise_right_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self == other, elementwise with broadcasting. */
+/* Tests self == other, elementwise with broadcasting. The result is bool. */
 tt_status tt_eq(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_eq_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_eq_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -542,7 +556,7 @@ tt_status tt_eq_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tens
 tt_status tt_eq_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_eq_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self != other, elementwise with broadcasting. */
+/* Tests self != other, elementwise with broadcasting. The result is bool. */
 tt_status tt_ne(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_ne_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_ne_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -557,7 +571,7 @@ tt_status tt_ne_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tens
 tt_status tt_ne_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_ne_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self < other, elementwise with broadcasting. */
+/* Tests self < other, elementwise with broadcasting. The result is bool. */
 tt_status tt_lt(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_lt_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_lt_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -572,7 +586,7 @@ tt_status tt_lt_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tens
 tt_status tt_lt_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_lt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self <= other, elementwise with broadcasting. */
+/* Tests self <= other, elementwise with broadcasting. The result is bool. */
 tt_status tt_le(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_le_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_le_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -587,7 +601,7 @@ tt_status tt_le_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tens
 tt_status tt_le_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_le_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self > other, elementwise with broadcasting. */
+/* Tests self > other, elementwise with broadcasting. The result is bool. */
 tt_status tt_gt(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_gt_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_gt_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -602,7 +616,7 @@ tt_status tt_gt_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tens
 tt_status tt_gt_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_gt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* self >= other, elementwise with broadcasting. */
+/* Tests self >= other, elementwise with broadcasting. The result is bool. */
 tt_status tt_ge(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_ge_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_ge_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -617,43 +631,45 @@ tt_status tt_ge_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tens
 tt_status tt_ge_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
 tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
 
-/* True where an element is 0. nan is not 0. */
+/* Tests whether each element is 0. The result is bool; nan is not 0. */
 tt_status tt_logical_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_logical_not_(tt_ctx *c, tt_tensor *self);
 tt_status tt_logical_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* True where both elements are not 0, with broadcasting. nan is not 0. */
+/* Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero. */
 tt_status tt_logical_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logical_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* True where at least one of two elements is not 0, with broadcasting. nan is not 0. */
+/* Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is
+   nonzero. */
 tt_status tt_logical_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logical_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* True where exactly one of two elements is not 0, with broadcasting. nan is not 0. */
+/* Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is
+   nonzero. */
 tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* The convolution (cross-correlation) of signals: sums of products of weight with windows of input. input: (N, C,
-   L) or (C, L).
+/* Computes a 1-D convolution (cross-correlation) of signals.
+     input: (N, C, L) or (C, L)
      weight: (out, C / groups, k)
-     bias: (out), or none
-     stride: step of the windows
-     padding: zeros that count as lying on each side of input
-     dilation: distance of the input elements of a window
-     groups: channels of input and output are divided into so many groups without links between them */
+     bias: (out); none: no bias
+     stride: step between windows
+     padding: number of zeros added on both sides of each spatial dimension
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
 typedef struct tt_conv1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* zeros that count as lying on each side of input; default 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
 } tt_conv1d_opts;
 #define TT_CONV1D_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV1D_PADDING (UINT64_C(1) << 1)
@@ -661,43 +677,44 @@ typedef struct tt_conv1d_opts {
 #define TT_CONV1D_GROUPS (UINT64_C(1) << 3)
 tt_status tt_conv1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv1d_opts *opts, tt_tensor **out);
 
-/* conv1d with padding by name.
+/* Computes a 1-D convolution, like conv1d, with the padding given by name.
+     input: (N, C, L) or (C, L)
      weight: (out, C / groups, k)
-     padding: 'valid': none; 'same': the result has input's length, stride must be 1
-     bias: (out), or none
-     stride: step of the windows
-     dilation: distance of the input elements of a window
-     groups: groups of channels */
+     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+     bias: (out); none: no bias
+     stride: step between windows
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
 typedef struct tt_conv1d_padding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
 } tt_conv1d_padding_opts;
 #define TT_CONV1D_PADDING_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV1D_PADDING_DILATION (UINT64_C(1) << 1)
 #define TT_CONV1D_PADDING_GROUPS (UINT64_C(1) << 2)
 tt_status tt_conv1d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv1d_padding_opts *opts, tt_tensor **out);
 
-/* The convolution (cross-correlation) of images. input: (N, C, H, W) or (C, H, W). The result is channels_last if
-   input or weight is.
+/* Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
+     input: (N, C, H, W) or (C, H, W)
      weight: (out, C / groups, kh, kw)
-     bias: (out), or none
-     stride: step of the windows
-     padding: zeros that count as lying on each side of input
-     dilation: distance of the input elements of a window
-     groups: channels of input and output are divided into so many groups without links between them */
+     bias: (out); none: no bias
+     stride: step between windows
+     padding: number of zeros added on both sides of each spatial dimension
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
 typedef struct tt_conv2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* zeros that count as lying on each side of input; default 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
 } tt_conv2d_opts;
 #define TT_CONV2D_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV2D_PADDING (UINT64_C(1) << 1)
@@ -705,42 +722,44 @@ typedef struct tt_conv2d_opts {
 #define TT_CONV2D_GROUPS (UINT64_C(1) << 3)
 tt_status tt_conv2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv2d_opts *opts, tt_tensor **out);
 
-/* conv2d with padding by name.
+/* Computes a 2-D convolution, like conv2d, with the padding given by name.
+     input: (N, C, H, W) or (C, H, W)
      weight: (out, C / groups, kh, kw)
-     padding: 'valid': none; 'same': the result has input's sizes, stride must be 1
-     bias: (out), or none
-     stride: step of the windows
-     dilation: distance of the input elements of a window
-     groups: groups of channels */
+     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+     bias: (out); none: no bias
+     stride: step between windows
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
 typedef struct tt_conv2d_padding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
 } tt_conv2d_padding_opts;
 #define TT_CONV2D_PADDING_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV2D_PADDING_DILATION (UINT64_C(1) << 1)
 #define TT_CONV2D_PADDING_GROUPS (UINT64_C(1) << 2)
 tt_status tt_conv2d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv2d_padding_opts *opts, tt_tensor **out);
 
-/* The convolution (cross-correlation) of volumes. input: (N, C, D, H, W) or (C, D, H, W).
+/* Computes a 3-D convolution (cross-correlation) of volumes.
+     input: (N, C, D, H, W) or (C, D, H, W)
      weight: (out, C / groups, kd, kh, kw)
-     bias: (out), or none
-     stride: step of the windows
-     padding: zeros that count as lying on each side of input
-     dilation: distance of the input elements of a window
-     groups: channels of input and output are divided into so many groups without links between them */
+     bias: (out); none: no bias
+     stride: step between windows
+     padding: number of zeros added on both sides of each spatial dimension
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
 typedef struct tt_conv3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* zeros that count as lying on each side of input; default 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
 } tt_conv3d_opts;
 #define TT_CONV3D_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV3D_PADDING (UINT64_C(1) << 1)
@@ -748,44 +767,48 @@ typedef struct tt_conv3d_opts {
 #define TT_CONV3D_GROUPS (UINT64_C(1) << 3)
 tt_status tt_conv3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv3d_opts *opts, tt_tensor **out);
 
-/* conv3d with padding by name.
+/* Computes a 3-D convolution, like conv3d, with the padding given by name.
+     input: (N, C, D, H, W) or (C, D, H, W)
      weight: (out, C / groups, kd, kh, kw)
-     padding: 'valid': none; 'same': the result has input's sizes, stride must be 1
-     bias: (out), or none
-     stride: step of the windows
-     dilation: distance of the input elements of a window
-     groups: groups of channels */
+     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+     bias: (out); none: no bias
+     stride: step between windows
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
 typedef struct tt_conv3d_padding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *dilation; /* distance of the input elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
 } tt_conv3d_padding_opts;
 #define TT_CONV3D_PADDING_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV3D_PADDING_DILATION (UINT64_C(1) << 1)
 #define TT_CONV3D_PADDING_GROUPS (UINT64_C(1) << 2)
 tt_status tt_conv3d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv3d_padding_opts *opts, tt_tensor **out);
 
-/* The transpose of the linear map that conv1d with this weight is. input: (N, C, L) or (C, L).
+/* Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
+     input: (N, C, L) or (C, L)
      weight: (C, out / groups, k)
-     bias: (out), or none
-     stride: step of the windows in the result
-     padding: dilation * (k - 1) - padding zeros count as lying on each side of input
-     output_padding: elements that one side of the result has more; smaller than stride or dilation
-     groups: channels of input and output are divided into so many groups without links between them
-     dilation: distance of the elements of a window */
+     bias: (out); none: no bias
+     stride: step between windows in the result
+     padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+       padding zeros are added to input
+     output_padding: elements added to one side of each spatial dimension of the result; less than stride or
+       dilation
+     groups: number of blocked connections from input to output channels; divides both
+     dilation: step between the elements of a window */
 typedef struct tt_conv_transpose1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default 1 */
+  const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (k - 1) - padding zeros count as lying on each side of input; default 0 */
+  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) - padding zeros are added to input; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; smaller than stride or dilation; default 0 */
+  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
-  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
 } tt_conv_transpose1d_opts;
 #define TT_CONV_TRANSPOSE1D_STRIDE (UINT64_C(1) << 0)
@@ -795,24 +818,27 @@ typedef struct tt_conv_transpose1d_opts {
 #define TT_CONV_TRANSPOSE1D_DILATION (UINT64_C(1) << 4)
 tt_status tt_conv_transpose1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose1d_opts *opts, tt_tensor **out);
 
-/* The transpose of the linear map that conv2d with this weight is. input: (N, C, H, W) or (C, H, W).
+/* Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
+     input: (N, C, H, W) or (C, H, W)
      weight: (C, out / groups, kh, kw)
-     bias: (out), or none
-     stride: step of the windows in the result
-     padding: dilation * (k - 1) - padding zeros count as lying on each side of input
-     output_padding: elements that one side of the result has more; smaller than stride or dilation
-     groups: channels of input and output are divided into so many groups without links between them
-     dilation: distance of the elements of a window */
+     bias: (out); none: no bias
+     stride: step between windows in the result
+     padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+       padding zeros are added to input
+     output_padding: elements added to one side of each spatial dimension of the result; less than stride or
+       dilation
+     groups: number of blocked connections from input to output channels; divides both
+     dilation: step between the elements of a window */
 typedef struct tt_conv_transpose2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default 1 */
+  const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (k - 1) - padding zeros count as lying on each side of input; default 0 */
+  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) - padding zeros are added to input; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; smaller than stride or dilation; default 0 */
+  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
-  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
 } tt_conv_transpose2d_opts;
 #define TT_CONV_TRANSPOSE2D_STRIDE (UINT64_C(1) << 0)
@@ -822,24 +848,27 @@ typedef struct tt_conv_transpose2d_opts {
 #define TT_CONV_TRANSPOSE2D_DILATION (UINT64_C(1) << 4)
 tt_status tt_conv_transpose2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose2d_opts *opts, tt_tensor **out);
 
-/* The transpose of the linear map that conv3d with this weight is. input: (N, C, D, H, W) or (C, D, H, W).
+/* Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
+     input: (N, C, D, H, W) or (C, D, H, W)
      weight: (C, out / groups, kd, kh, kw)
-     bias: (out), or none
-     stride: step of the windows in the result
-     padding: dilation * (k - 1) - padding zeros count as lying on each side of input
-     output_padding: elements that one side of the result has more; smaller than stride or dilation
-     groups: channels of input and output are divided into so many groups without links between them
-     dilation: distance of the elements of a window */
+     bias: (out); none: no bias
+     stride: step between windows in the result
+     padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+       padding zeros are added to input
+     output_padding: elements added to one side of each spatial dimension of the result; less than stride or
+       dilation
+     groups: number of blocked connections from input to output channels; divides both
+     dilation: step between the elements of a window */
 typedef struct tt_conv_transpose3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default 1 */
+  const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (k - 1) - padding zeros count as lying on each side of input; default 0 */
+  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) - padding zeros are added to input; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; smaller than stride or dilation; default 0 */
+  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* channels of input and output are divided into so many groups without links between them; default 1 */
-  const int64_t *dilation; /* distance of the elements of a window; default 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
 } tt_conv_transpose3d_opts;
 #define TT_CONV_TRANSPOSE3D_STRIDE (UINT64_C(1) << 0)
@@ -849,31 +878,33 @@ typedef struct tt_conv_transpose3d_opts {
 #define TT_CONV_TRANSPOSE3D_DILATION (UINT64_C(1) << 4)
 tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose3d_opts *opts, tt_tensor **out);
 
-/* Writes `src` into `self`, broadcasting, converting dtype and device. */
+/* Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and
+   device. */
 tt_status tt_copy_(tt_ctx *c, tt_tensor *self, const tt_tensor *src);
 
-/* A copy with storage of its own.
-     memory_format: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
-       channels_last, channels_last_3d: dimension 1 innermost */
+/* Returns a copy of self with its own storage.
+     memory_format: preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
+       channels_last, channels_last_3d: dimension 1 is innermost */
 typedef struct tt_clone_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_memory_format memory_format; /* preserve: the strides of self where it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 innermost; default preserve */
+  tt_memory_format memory_format; /* preserve: the strides of self if it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 is innermost; default: preserve */
 } tt_clone_opts;
 #define TT_CLONE_MEMORY_FORMAT (UINT64_C(1) << 0)
 tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor **out);
 tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor *dst);
 
-/* Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
-     dtype: dtype of the result
-     device: device of the result
-     copy: copy even where nothing changes
-     memory_format: as clone's */
+/* Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is
+   false.
+     dtype: dtype of the result; default: that of self
+     device: device of the result; default: that of self
+     copy: whether to copy even if nothing changes
+     memory_format: as for clone */
 typedef struct tt_to_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result; default None */
-  tt_device device; /* device of the result; default None */
-  int32_t copy; /* copy even where nothing changes; default false */
-  tt_memory_format memory_format; /* as clone's; default preserve */
+  tt_dtype dtype; /* dtype of the result; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
+  int32_t copy; /* whether to copy even if nothing changes; default: false */
+  tt_memory_format memory_format; /* as for clone; default: preserve */
 } tt_to_opts;
 #define TT_TO_DTYPE (UINT64_C(1) << 0)
 #define TT_TO_DEVICE (UINT64_C(1) << 1)
@@ -881,52 +912,60 @@ typedef struct tt_to_opts {
 #define TT_TO_MEMORY_FORMAT (UINT64_C(1) << 3)
 tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_tensor **out);
 
-/* self itself if it is row-major without gaps, else a row-major copy. */
+/* Returns self itself if it is contiguous in row-major order, else a row-major copy. */
 tt_status tt_contiguous(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Sets every element to 0. */
+/* Sets every element of self to 0. */
 tt_status tt_zero_(tt_ctx *c, tt_tensor *self);
 
-/* Sets every element to `value`. */
+/* Sets every element of self to value. */
 tt_status tt_fill_f64_(tt_ctx *c, tt_tensor *self, double value);
 tt_status tt_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t value);
 tt_status tt_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *value);
 
-/* An uninitialised tensor. */
+/* Returns an uninitialized tensor.
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
 typedef struct tt_empty_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
 } tt_empty_opts;
 #define TT_EMPTY_DTYPE (UINT64_C(1) << 0)
 #define TT_EMPTY_DEVICE (UINT64_C(1) << 1)
 tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empty_opts *opts, tt_tensor **out);
 
-/* A tensor of zeros. */
+/* Returns a tensor filled with 0.
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
 typedef struct tt_zeros_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
 } tt_zeros_opts;
 #define TT_ZEROS_DTYPE (UINT64_C(1) << 0)
 #define TT_ZEROS_DEVICE (UINT64_C(1) << 1)
 tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zeros_opts *opts, tt_tensor **out);
 
-/* A tensor of ones. */
+/* Returns a tensor filled with 1.
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
 typedef struct tt_ones_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
 } tt_ones_opts;
 #define TT_ONES_DTYPE (UINT64_C(1) << 0)
 #define TT_ONES_DEVICE (UINT64_C(1) << 1)
 tt_status tt_ones(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_ones_opts *opts, tt_tensor **out);
 
-/* A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64. */
+/* Returns a tensor filled with fill_value.
+     dtype: dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
+     device: device of the result; default: CPU */
 typedef struct tt_full_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value */
+  tt_device device; /* device of the result; default: CPU */
 } tt_full_opts;
 #define TT_FULL_DTYPE (UINT64_C(1) << 0)
 #define TT_FULL_DEVICE (UINT64_C(1) << 1)
@@ -934,55 +973,66 @@ tt_status tt_full_f64(tt_ctx *c, const int64_t *size, int64_t n_size, double fil
 tt_status tt_full_i64(tt_ctx *c, const int64_t *size, int64_t n_size, int64_t fill_value, const tt_full_opts *opts, tt_tensor **out);
 tt_status tt_full_scalar(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_scalar *fill_value, const tt_full_opts *opts, tt_tensor **out);
 
-/* start, start + step, … below end: ceil((end - start) / step) elements. int64 if all three are integers, else
-   float32.
-     step: difference of neighbours, not 0 */
+/* Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
+     start: first value
+     end: bound of the values, which it excludes
+     step: difference between neighbours, not 0
+     dtype: dtype of the result; default: int64 if start, end and step are integers, else float32
+     device: device of the result; default: CPU */
 typedef struct tt_arange_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar step; /* difference of neighbours, not 0; default 1 */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_scalar step; /* difference between neighbours, not 0; default: 1 */
+  tt_dtype dtype; /* dtype of the result; default: int64 if start, end and step are integers, else float32 */
+  tt_device device; /* device of the result; default: CPU */
 } tt_arange_opts;
 #define TT_ARANGE_STEP (UINT64_C(1) << 0)
 #define TT_ARANGE_DTYPE (UINT64_C(1) << 1)
 #define TT_ARANGE_DEVICE (UINT64_C(1) << 2)
 tt_status tt_arange(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, const tt_arange_opts *opts, tt_tensor **out);
 
-/* An uninitialised tensor with self's shape, dtype and device; dense strides are kept. */
+/* Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
+     dtype: dtype of the result; default: that of self
+     device: device of the result; default: that of self */
 typedef struct tt_empty_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
 } tt_empty_like_opts;
 #define TT_EMPTY_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_EMPTY_LIKE_DEVICE (UINT64_C(1) << 1)
 tt_status tt_empty_like(tt_ctx *c, const tt_tensor *self, const tt_empty_like_opts *opts, tt_tensor **out);
 
-/* Zeros with self's shape, dtype and device. */
+/* Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
+     dtype: dtype of the result; default: that of self
+     device: device of the result; default: that of self */
 typedef struct tt_zeros_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
 } tt_zeros_like_opts;
 #define TT_ZEROS_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_ZEROS_LIKE_DEVICE (UINT64_C(1) << 1)
 tt_status tt_zeros_like(tt_ctx *c, const tt_tensor *self, const tt_zeros_like_opts *opts, tt_tensor **out);
 
-/* Ones with self's shape, dtype and device. */
+/* Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
+     dtype: dtype of the result; default: that of self
+     device: device of the result; default: that of self */
 typedef struct tt_ones_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
 } tt_ones_like_opts;
 #define TT_ONES_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_ONES_LIKE_DEVICE (UINT64_C(1) << 1)
 tt_status tt_ones_like(tt_ctx *c, const tt_tensor *self, const tt_ones_like_opts *opts, tt_tensor **out);
 
-/* One value with self's shape, dtype and device. */
+/* Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
+     dtype: dtype of the result; default: that of self
+     device: device of the result; default: that of self */
 typedef struct tt_full_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
 } tt_full_like_opts;
 #define TT_FULL_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_FULL_LIKE_DEVICE (UINT64_C(1) << 1)
@@ -990,59 +1040,68 @@ tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value, 
 tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value, const tt_full_like_opts *opts, tt_tensor **out);
 tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *fill_value, const tt_full_like_opts *opts, tt_tensor **out);
 
-/* A matrix with ones on its main diagonal and zeros elsewhere.
+/* Returns a matrix with ones on the main diagonal and zeros elsewhere.
      n: number of rows
-     m: number of columns; n by default */
+     m: number of columns; default: n
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
 typedef struct tt_eye_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t m; /* number of columns; n by default; default None */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  int64_t m; /* number of columns; default: n */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
 } tt_eye_opts;
 #define TT_EYE_M (UINT64_C(1) << 0)
 #define TT_EYE_DTYPE (UINT64_C(1) << 1)
 #define TT_EYE_DEVICE (UINT64_C(1) << 2)
 tt_status tt_eye(tt_ctx *c, int64_t n, const tt_eye_opts *opts, tt_tensor **out);
 
-/* `steps` numbers from start to end, both included, at equal distances. complex64 if start or end is complex, else
-   float32.
-     steps: how many numbers; of one, it is start */
+/* Returns `steps` evenly spaced values from start to end, both included.
+     start: first value
+     end: last value
+     steps: number of values; a single value is start
+     dtype: dtype of the result; default: complex64 if start or end is complex, else float32
+     device: device of the result; default: CPU */
 typedef struct tt_linspace_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* default None */
-  tt_device device; /* default None */
+  tt_dtype dtype; /* dtype of the result; default: complex64 if start or end is complex, else float32 */
+  tt_device device; /* device of the result; default: CPU */
 } tt_linspace_opts;
 #define TT_LINSPACE_DTYPE (UINT64_C(1) << 0)
 #define TT_LINSPACE_DEVICE (UINT64_C(1) << 1)
 tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps, const tt_linspace_opts *opts, tt_tensor **out);
 
-/* out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim.
-     dim: dimension that index counts
-     index: positions in [0, self.shape[dim]) */
+/* Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dimensions. The
+   result has the shape of index.
+     dim: dimension to index
+     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self; it may be
+       smaller than self outside dim */
 tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
 tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
 
-/* A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up.
-     dim: dimension that index counts
-     index: positions in [0, self.shape[dim])
-     src: what to add: at least index's sizes */
+/* Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and likewise
+   for other dimensions. Repeated indices accumulate.
+     dim: dimension to index
+     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+     src: values to add; at least as large as index in every dimension */
 tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, tt_tensor **out);
 tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src);
 
-/* Picks index[i] of dimension `dim`; index is a 1-D (or 0-D) integer tensor.
-     dim: dimension to pick from
-     index: positions in [0, self.shape[dim]) */
+/* Selects the entries index[0], index[1], … of dimension dim.
+     dim: dimension to index
+     index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim]) */
 tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
 tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
 
-/* A copy of self with alpha * source[i] added at index[i] of `dim`; repeated indices add up.
-     dim: dimension that index counts
-     index: positions in [0, self.shape[dim]): 1-D or 0-D
-     source: what to add: self's shape, but index's length in dim
+/* Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
+   accumulate.
+     dim: dimension to index
+     index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+     source: values to add: the shape of self, with the length of index in dim
      alpha: factor of source */
 typedef struct tt_index_add_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar alpha; /* factor of source; default 1 */
+  tt_scalar alpha; /* factor of source; default: 1 */
 } tt_index_add_opts;
 #define TT_INDEX_ADD_ALPHA (UINT64_C(1) << 0)
 tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
@@ -1052,41 +1111,45 @@ tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_ten
 tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst);
 tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor *dst);
 
-/* A copy of self with values written where self[indices] would read; negative positions count from the end.
-     indices: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
-     values: broadcasts to the shape of self[indices], in self's dtype
-     accumulate: add instead of write; repeated positions add up */
+/* Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
+   end.
+     indices: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has, or
+       none
+     values: broadcast to the shape of self[indices]; must have the dtype of self
+     accumulate: whether values are added instead of written; repeated positions accumulate */
 tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate, tt_tensor **out);
 tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate);
 
-/* The rows of weight that indices name.
+/* Looks up the rows of weight at indices. The result has the shape of indices followed by features.
      weight: (rows, features)
-     indices: rows in [0, weight.shape[0]), any shape
-     padding_idx: row that gets no gradient; negative ones count from the end */
+     indices: integer tensor of any shape with values in [0, rows)
+     padding_idx: row that receives no gradient; negative values count from the end */
 typedef struct tt_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* row that gets no gradient; negative ones count from the end; default None */
+  int64_t padding_idx; /* row that receives no gradient; negative values count from the end; default: none */
 } tt_embedding_opts;
 #define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
 tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out);
 
-/* A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several writes to
-   one place stays is not defined.
-     dim: dimension that index counts
-     index: positions in [0, self.shape[dim])
-     src: what to write: at least index's sizes
-     reduce: none: replaces; add, multiply: joins what stands there with each src */
+/* Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
+   other dimensions. If positions repeat, it is undefined which value is written.
+     dim: dimension to index
+     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+     src: values to write; at least as large as index in every dimension
+     reduce: none: replaces; add, multiply: combines each element with every src written to it */
 typedef struct tt_scatter_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduce; /* none: replaces; add, multiply: joins what stands there with each src; default "none" */
+  int32_t reduce; /* none: replaces; add, multiply: combines each element with every src written to it; default: "none" */
 } tt_scatter_opts;
 #define TT_SCATTER_REDUCE (UINT64_C(1) << 0)
 tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out);
 tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts);
 tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst);
 
-/* As scatter, with one number for all places.
-     reduce: none: replaces; add, multiply: joins what stands there with value */
+/* Returns a copy of self with value written at all positions of index along dim, like scatter.
+     dim: dimension to index
+     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+     reduce: none: replaces; add, multiply: combines each element with value */
 tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor **out);
 tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor **out);
 tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out);
@@ -1097,17 +1160,17 @@ tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, con
 tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor *dst);
 tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor *dst);
 
-/* A copy of self with source[i] written at index[i] of `dim`.
-     dim: dimension that index counts
-     index: positions in [0, self.shape[dim]): 1-D or 0-D
-     source: what to write: self's shape, but index's length in dim */
+/* Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+     dim: dimension to index
+     index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+     source: values to write: the shape of self, with the length of index in dim */
 tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
 tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source);
 tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst);
 
-/* A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
-     dim: dimension that index counts
-     index: 1-D or 0-D integer tensor */
+/* Returns a copy of self in which the entries index of dim are filled with value.
+     dim: dimension to index
+     index: 1-D or 0-D integer tensor; negative positions count from the end */
 tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, tt_tensor **out);
 tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, tt_tensor **out);
 tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, tt_tensor **out);
@@ -1115,69 +1178,78 @@ tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_t
 tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value);
 tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value);
 
-/* As index_fill, with a 0-dim tensor as value, which gets a gradient too. */
+/* Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
+   gradient.
+     dim: dimension to index
+     index: 1-D or 0-D integer tensor; negative positions count from the end
+     value: 0-dim tensor */
 tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value, tt_tensor **out);
 tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value);
 
-/* Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the flattened
-   tensor.
-     indices: positions in dim; negative ones count from the end
-     dim: dimension to pick from; none: the flattened tensor */
+/* Selects elements along dim by indices. indices and self broadcast in the other dimensions.
+     indices: integer tensor; negative positions count from the end
+     dim: dimension to index; default: self is flattened first */
 typedef struct tt_take_along_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to pick from; none: the flattened tensor; default None */
+  int64_t dim; /* dimension to index; default: self is flattened first */
 } tt_take_along_dim_opts;
 #define TT_TAKE_ALONG_DIM_DIM (UINT64_C(1) << 0)
 tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor **out);
 tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor *dst);
 
-/* The elements of self where `mask` is true, in one dimension; broadcasts the two.
+/* Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
      mask: bool tensor */
 tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor **out);
 tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor *dst);
 
-/* The positions of the elements that are not 0: one row of indices each. */
+/* Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-
+   major order. */
 tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* For each class of an int64 tensor a row of num_classes elements: 1 at the class, else 0.
-     num_classes: classes are below it; -1: the largest class + 1 */
+/* Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the
+   shape of self followed by num_classes.
+     self: int64 tensor of classes
+     num_classes: number of classes; -1: the largest class + 1 */
 typedef struct tt_one_hot_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t num_classes; /* classes are below it; -1: the largest class + 1; default -1 */
+  int64_t num_classes; /* number of classes; -1: the largest class + 1; default: -1 */
 } tt_one_hot_opts;
 #define TT_ONE_HOT_NUM_CLASSES (UINT64_C(1) << 0)
 tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts, tt_tensor **out);
 
-/* The matrices of the last two dimensions with zeros above a diagonal.
-     diagonal: 0: the main diagonal; above it if positive, below it if negative */
+/* Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
+     diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it */
 typedef struct tt_tril_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t diagonal; /* 0: the main diagonal; above it if positive, below it if negative; default 0 */
+  int64_t diagonal; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it; default: 0 */
 } tt_tril_opts;
 #define TT_TRIL_DIAGONAL (UINT64_C(1) << 0)
 tt_status tt_tril(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor **out);
 tt_status tt_tril_(tt_ctx *c, tt_tensor *self, const tt_tril_opts *opts);
 tt_status tt_tril_into(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor *dst);
 
-/* The matrices of the last two dimensions with zeros below a diagonal.
-     diagonal: 0: the main diagonal; above it if positive, below it if negative */
+/* Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
+     diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it */
 typedef struct tt_triu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t diagonal; /* 0: the main diagonal; above it if positive, below it if negative; default 0 */
+  int64_t diagonal; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it; default: 0 */
 } tt_triu_opts;
 #define TT_TRIU_DIAGONAL (UINT64_C(1) << 0)
 tt_status tt_triu(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor **out);
 tt_status tt_triu_(tt_ctx *c, tt_tensor *self, const tt_triu_opts *opts);
 tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor *dst);
 
-/* `self` where `condition` is true, else `other`; broadcasts all three.
+/* Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other are
+   promoted.
      condition: bool tensor */
 tt_status tt_where(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_where_into(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* Puts `value` where `mask` is true; broadcasts the two. The result has self's dtype.
-     mask: bool tensor */
+/* Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype of
+   self.
+     mask: bool tensor
+     value: number; must fit the dtype of self */
 tt_status tt_masked_fill_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, double value, tt_tensor **out);
 tt_status tt_masked_fill_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, int64_t value, tt_tensor **out);
 tt_status tt_masked_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_scalar *value, tt_tensor **out);
@@ -1185,152 +1257,157 @@ tt_status tt_masked_fill_f64_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
 tt_status tt_masked_fill_i64_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, int64_t value);
 tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_scalar *value);
 
-/* As masked_fill, with a 0-dim tensor as value, which gets a gradient too. */
+/* Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
+     mask: bool tensor
+     value: 0-dim tensor */
 tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_tensor *value, tt_tensor **out);
 tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_tensor *value);
 
-/* The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
-     dim: rows and columns; an empty list: the two dimensions that self has
-     keepdim: keep the reduced dimensions with size 1 */
+/* Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for
+   matrices with nan or inf.
+     dim: the dimensions of rows and columns; default: the two dimensions of self
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_nuclear_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *dim; /* rows and columns; an empty list: the two dimensions that self has; default [] */
+  const int64_t *dim; /* the dimensions of rows and columns; default: the two dimensions of self */
   int64_t n_dim;
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_nuclear_norm_opts;
 #define TT_NUCLEAR_NORM_DIM (UINT64_C(1) << 0)
 #define TT_NUCLEAR_NORM_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_nuclear_norm(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts, tt_tensor **out);
 tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts, tt_tensor *dst);
 
-/* |input - target|, elementwise with broadcasting, then reduced.
-     reduction: none; sum; mean
-     weight: factor of each element, of input's shape */
+/* Computes |input - target|, elementwise with broadcasting, and reduces it.
+     reduction: none: the loss of each element; sum: their sum; mean: their mean
+     weight: factor of each element; has the shape of input */
 typedef struct tt_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none; sum; mean; default "mean" */
-  const tt_tensor *weight; /* factor of each element, of input's shape; default None */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  const tt_tensor *weight; /* factor of each element; has the shape of input; default: none */
 } tt_l1_loss_opts;
 #define TT_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_L1_LOSS_WEIGHT (UINT64_C(1) << 1)
 tt_status tt_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_l1_loss_opts *opts, tt_tensor **out);
 
-/* (input - target)^2, elementwise with broadcasting, then reduced.
-     reduction: none; sum; mean
-     weight: factor of each element, of input's shape; the mean divides by their sum */
+/* Computes (input - target)^2, elementwise with broadcasting, and reduces it.
+     reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided
+       by the sum of weight
+     weight: factor of each element; has the shape of input */
 typedef struct tt_mse_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none; sum; mean; default "mean" */
-  const tt_tensor *weight; /* factor of each element, of input's shape; the mean divides by their sum; default None */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided by the sum of weight; default: "mean" */
+  const tt_tensor *weight; /* factor of each element; has the shape of input; default: none */
 } tt_mse_loss_opts;
 #define TT_MSE_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_MSE_LOSS_WEIGHT (UINT64_C(1) << 1)
 tt_status tt_mse_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_mse_loss_opts *opts, tt_tensor **out);
 
-/* With d = |input - target|: d^2 / (2 beta) where d < beta, else d - beta / 2; elementwise with broadcasting, then
-   reduced.
-     reduction: none; sum; mean
-     beta: where the loss becomes linear, ≥ 0 */
+/* Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere, with
+   broadcasting, and reduces it.
+     reduction: none: the loss of each element; sum: their sum; mean: their mean
+     beta: difference at which the loss becomes linear, at least 0 */
 typedef struct tt_smooth_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none; sum; mean; default "mean" */
-  double beta; /* where the loss becomes linear, ≥ 0; default 1.0 */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  double beta; /* difference at which the loss becomes linear, at least 0; default: 1.0 */
 } tt_smooth_l1_loss_opts;
 #define TT_SMOOTH_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_SMOOTH_L1_LOSS_BETA (UINT64_C(1) << 1)
 tt_status tt_smooth_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_smooth_l1_loss_opts *opts, tt_tensor **out);
 
-/* With d = |input - target|: d^2 / 2 where d <= delta, else delta (d - delta / 2); elementwise with broadcasting,
-   then reduced.
-     reduction: none; sum; mean
-     delta: where the loss becomes linear, > 0
-     weight: factor of each element, of input's shape */
+/* Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, with
+   broadcasting, and reduces it.
+     reduction: none: the loss of each element; sum: their sum; mean: their mean
+     delta: difference at which the loss becomes linear, greater than 0
+     weight: factor of each element; has the shape of input */
 typedef struct tt_huber_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none; sum; mean; default "mean" */
-  double delta; /* where the loss becomes linear, > 0; default 1.0 */
-  const tt_tensor *weight; /* factor of each element, of input's shape; default None */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  double delta; /* difference at which the loss becomes linear, greater than 0; default: 1.0 */
+  const tt_tensor *weight; /* factor of each element; has the shape of input; default: none */
 } tt_huber_loss_opts;
 #define TT_HUBER_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_HUBER_LOSS_DELTA (UINT64_C(1) << 1)
 #define TT_HUBER_LOSS_WEIGHT (UINT64_C(1) << 2)
 tt_status tt_huber_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_huber_loss_opts *opts, tt_tensor **out);
 
-/* -(target log(input) + (1 - target) log(1 - input)), elementwise, then reduced; logarithms end at -100.
-     input: probabilities
-     target: of input's shape
-     weight: factor of each element, broadcast to target
-     reduction: none; sum; mean */
+/* Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it. Logarithms are
+   clamped to at least -100.
+     input: probabilities in [0, 1]
+     target: tensor of the shape of input
+     weight: factor of each element; broadcast to the shape of target
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
 typedef struct tt_binary_cross_entropy_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element, broadcast to target; default None */
-  int32_t reduction; /* none; sum; mean; default "mean" */
+  const tt_tensor *weight; /* factor of each element; broadcast to the shape of target; default: none */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
 } tt_binary_cross_entropy_opts;
 #define TT_BINARY_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 0)
 #define TT_BINARY_CROSS_ENTROPY_REDUCTION (UINT64_C(1) << 1)
 tt_status tt_binary_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_binary_cross_entropy_opts *opts, tt_tensor **out);
 
-/* Binary cross entropy of sigmoid(input) and target, without its overflows.
-     target: of input's shape
-     weight: factor of each element, broadcast to target
-     reduction: none; sum; mean
-     pos_weight: factor of the target's part, broadcast to target */
+/* Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
+     target: tensor of the shape of input
+     weight: factor of each element; broadcast to the shape of target
+     reduction: none: the loss of each element; sum: their sum; mean: their mean
+     pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target */
 typedef struct tt_binary_cross_entropy_with_logits_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element, broadcast to target; default None */
-  int32_t reduction; /* none; sum; mean; default "mean" */
-  const tt_tensor *pos_weight; /* factor of the target's part, broadcast to target; default None */
+  const tt_tensor *weight; /* factor of each element; broadcast to the shape of target; default: none */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  const tt_tensor *pos_weight; /* factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target; default: none */
 } tt_binary_cross_entropy_with_logits_opts;
 #define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_WEIGHT (UINT64_C(1) << 0)
 #define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_REDUCTION (UINT64_C(1) << 1)
 #define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_POS_WEIGHT (UINT64_C(1) << 2)
 tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_binary_cross_entropy_with_logits_opts *opts, tt_tensor **out);
 
-/* target (log(target) - input), elementwise with broadcasting, then reduced; 0 where target is 0.
-     input: logarithms of probabilities
-     target: probabilities, or their logarithms
-     reduction: none; sum; mean: over all elements; batchmean: the sum divided by input's first size
-     log_target: target holds logarithms */
+/* Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with broadcasting, and
+   reduces it. It is 0 where target is 0.
+     input: log-probabilities
+     target: probabilities, or log-probabilities if log_target is true
+     reduction: none; sum; mean: over all elements; batchmean: the sum divided by the first size of input
+     log_target: whether target holds log-probabilities */
 typedef struct tt_kl_div_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none; sum; mean: over all elements; batchmean: the sum divided by input's first size; default "mean" */
-  int32_t log_target; /* target holds logarithms; default false */
+  int32_t reduction; /* none; sum; mean: over all elements; batchmean: the sum divided by the first size of input; default: "mean" */
+  int32_t log_target; /* whether target holds log-probabilities; default: false */
 } tt_kl_div_opts;
 #define TT_KL_DIV_REDUCTION (UINT64_C(1) << 0)
 #define TT_KL_DIV_LOG_TARGET (UINT64_C(1) << 1)
 tt_status tt_kl_div(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_kl_div_opts *opts, tt_tensor **out);
 
-/* -weight[t] * input[t] for the class t that target names. input: log-probabilities (C), (N, C) or (N, C, d1, …);
-   target: input's shape without C.
-     target: classes in [0, C)
+/* Negative log likelihood loss: -weight[t] * input[t] for each class t of target, reduced.
+     input: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
+     target: classes in [0, C); has the shape of input without C
      weight: factor of each class: (C)
-     ignore_index: targets of this value count for nothing
-     reduction: none; sum; mean: the sum divided by the sum of the targets' weights */
+     ignore_index: targets with this value do not contribute
+     reduction: none; sum; mean: the sum divided by the sum of the weights of the targets */
 typedef struct tt_nll_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each class: (C); default None */
-  int64_t ignore_index; /* targets of this value count for nothing; default -100 */
-  int32_t reduction; /* none; sum; mean: the sum divided by the sum of the targets' weights; default "mean" */
+  const tt_tensor *weight; /* factor of each class: (C); default: none */
+  int64_t ignore_index; /* targets with this value do not contribute; default: -100 */
+  int32_t reduction; /* none; sum; mean: the sum divided by the sum of the weights of the targets; default: "mean" */
 } tt_nll_loss_opts;
 #define TT_NLL_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NLL_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
 #define TT_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
 tt_status tt_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_nll_loss_opts *opts, tt_tensor **out);
 
-/* Cross entropy of the distribution softmax(input) and the target: classes, as for nll_loss, or floating
-   probabilities of input's shape.
-     input: scores (C), (N, C) or (N, C, d1, …)
-     target: classes in [0, C), or probabilities
+/* Computes the cross entropy between softmax(input) and target, and reduces it.
+     input: logits of shape (C), (N, C) or (N, C, d1, …)
+     target: classes in [0, C) with the shape of input without C, or probabilities with the shape of input
      weight: factor of each class: (C)
-     ignore_index: class targets of this value count for nothing
-     reduction: none; sum; mean
-     label_smoothing: share of the target that is spread evenly over all classes, in [0, 1] */
+     ignore_index: class targets with this value do not contribute
+     reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the targets
+     label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1] */
 typedef struct tt_cross_entropy_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each class: (C); default None */
-  int64_t ignore_index; /* class targets of this value count for nothing; default -100 */
-  int32_t reduction; /* none; sum; mean; default "mean" */
-  double label_smoothing; /* share of the target that is spread evenly over all classes, in [0, 1]; default 0.0 */
+  const tt_tensor *weight; /* factor of each class: (C); default: none */
+  int64_t ignore_index; /* class targets with this value do not contribute; default: -100 */
+  int32_t reduction; /* none; sum; mean: for classes, the sum divided by the sum of the weights of the targets; default: "mean" */
+  double label_smoothing; /* share of the target that is distributed evenly over all classes, in [0, 1]; default: 0.0 */
 } tt_cross_entropy_opts;
 #define TT_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 0)
 #define TT_CROSS_ENTROPY_IGNORE_INDEX (UINT64_C(1) << 1)
@@ -1338,23 +1415,28 @@ typedef struct tt_cross_entropy_opts {
 #define TT_CROSS_ENTROPY_LABEL_SMOOTHING (UINT64_C(1) << 3)
 tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_cross_entropy_opts *opts, tt_tensor **out);
 
-/* Matrix product. 1-D operands count as a row (self) or a column (other), which the result drops; more than two
-   dimensions are a broadcast stack of matrices. */
+/* Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the result;
+   leading dimensions are a batch and broadcast.
+     self: (…, n, m) or (m)
+     other: (…, m, p) or (m) */
 tt_status tt_matmul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_matmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* input @ weight.T + bias. input: (*, in); weight: (out, in), or (in), which drops the last dimension; bias:
-   (out). */
+/* Computes input @ weight.T + bias.
+     input: (*, in)
+     weight: (out, in); or (in), which drops the last dimension of the result
+     bias: (out); none: no bias */
 tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, tt_tensor **out);
 
-/* beta * self + alpha * (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also nan) are
-   ignored.
+/* Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+     mat1: (n, m)
+     mat2: (m, p)
      beta: factor of self
      alpha: factor of the product */
 typedef struct tt_addmm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar beta; /* factor of self; default 1 */
-  tt_scalar alpha; /* factor of the product; default 1 */
+  tt_scalar beta; /* factor of self; default: 1 */
+  tt_scalar alpha; /* factor of the product; default: 1 */
 } tt_addmm_opts;
 #define TT_ADDMM_BETA (UINT64_C(1) << 0)
 #define TT_ADDMM_ALPHA (UINT64_C(1) << 1)
@@ -1362,16 +1444,16 @@ tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, cons
 tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts);
 tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst);
 
-/* beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values
-   (also nan) are ignored.
+/* Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
+   including nan, if beta is 0.
      batch1: (b, n, m)
      batch2: (b, m, p)
      beta: factor of self
      alpha: factor of the product */
 typedef struct tt_baddbmm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar beta; /* factor of self; default 1 */
-  tt_scalar alpha; /* factor of the product; default 1 */
+  tt_scalar beta; /* factor of self; default: 1 */
+  tt_scalar alpha; /* factor of the product; default: 1 */
 } tt_baddbmm_opts;
 #define TT_BADDBMM_BETA (UINT64_C(1) << 0)
 #define TT_BADDBMM_ALPHA (UINT64_C(1) << 1)
@@ -1379,129 +1461,141 @@ tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, 
 tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts);
 tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst);
 
-/* The product of two matrices. */
+/* Computes the product of two matrices.
+     self: (n, m)
+     mat2: (m, p) */
 tt_status tt_mm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out);
 tt_status tt_mm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst);
 
-/* The products of two stacks of as many matrices: (b, n, m) and (b, m, p). */
+/* Computes the products of two batches of matrices.
+     self: (b, n, m)
+     mat2: (b, m, p) */
 tt_status tt_bmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out);
 tt_status tt_bmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst);
 
-/* The product of a matrix and a vector. */
+/* Computes the product of a matrix and a vector.
+     self: (n, m)
+     vec: (m) */
 tt_status tt_mv(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor **out);
 tt_status tt_mv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor *dst);
 
-/* The sum of the products of two vectors' elements; complex ones are not conjugated. */
+/* Computes the dot product of two vectors. Complex elements are not conjugated.
+     self: (n)
+     tensor: (n) */
 tt_status tt_dot(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor **out);
 tt_status tt_dot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor *dst);
 
-/* The matrix self[i] * vec2[j] of two vectors. */
+/* Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+     self: (n)
+     vec2: (m) */
 tt_status tt_outer(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor **out);
 tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor *dst);
 
-/* Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels
-   that the result does not have are summed.
-     equation: terms of letters between commas, then -> and the result's labels; '...' stands for further
-       dimensions, which broadcast. Without -> the result has the labels that appear once, in alphabetical order
-     operands: one tensor per term */
+/* Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
+     equation: comma-separated labels of the dimensions of each operand, then -> and the labels of the result;
+       labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without ->
+       the result has the labels that occur once, in alphabetical order
+     operands: one tensor per term of equation */
 tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands, int64_t n_operands, tt_tensor **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel (dimension 1). In training with the batch's
-   own mean and variance, which also move running_mean and running_var; else with these two.
+/* Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1). In
+   training, mean and variance are those of the batch, and running_mean and running_var are updated; otherwise
+   these two are used.
      input: (N, C) or (N, C, …)
-     running_mean: (C), or none; written in training
-     running_var: (C), or none; written in training, with the variance of a sample
-     weight: (C), or none
-     bias: (C), or none
-     training: use the batch's statistics
-     momentum: weight of the batch in the running statistics
-     eps: added to the variance */
+     running_mean: (C), or none; updated in training
+     running_var: (C), or none; updated in training with the unbiased variance
+     weight: (C); none: 1
+     bias: (C); none: 0
+     training: whether to use the statistics of the batch
+     momentum: weight of the batch in the update of the running statistics
+     eps: added to the variance for numerical stability */
 typedef struct tt_batch_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t training; /* use the batch's statistics; default false */
-  double momentum; /* weight of the batch in the running statistics; default 0.1 */
-  double eps; /* added to the variance; default 1e-5 */
+  int32_t training; /* whether to use the statistics of the batch; default: false */
+  double momentum; /* weight of the batch in the update of the running statistics; default: 0.1 */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
 } tt_batch_norm_opts;
 #define TT_BATCH_NORM_TRAINING (UINT64_C(1) << 0)
 #define TT_BATCH_NORM_MOMENTUM (UINT64_C(1) << 1)
 #define TT_BATCH_NORM_EPS (UINT64_C(1) << 2)
 tt_status tt_batch_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean, tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias, const tt_batch_norm_opts *opts, tt_tensor **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each image's groups of C /
-   num_groups channels.
+/* Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over C /
+   num_groups channels of each sample.
      input: (N, C) or (N, C, …)
-     num_groups: divides C
-     weight: (C), or none
-     bias: (C), or none
-     eps: added to the variance */
+     num_groups: number of groups; must divide C
+     weight: (C); none: 1
+     bias: (C); none: 0
+     eps: added to the variance for numerical stability */
 typedef struct tt_group_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
 } tt_group_norm_opts;
 #define TT_GROUP_NORM_EPS (UINT64_C(1) << 0)
 tt_status tt_group_norm(tt_ctx *c, const tt_tensor *input, int64_t num_groups, const tt_tensor *weight, const tt_tensor *bias, const tt_group_norm_opts *opts, tt_tensor **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of each image, with their own mean and
-   variance, whose averages move running_mean and running_var; or with these two.
+/* Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample. If
+   use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated;
+   otherwise these two are used.
      input: (N, C, …)
-     running_mean: (C), or none; written if use_input_stats
-     running_var: (C), or none; written if use_input_stats
-     weight: (C), or none
-     bias: (C), or none
-     use_input_stats: use the input's statistics
-     momentum: weight of the input in the running statistics
-     eps: added to the variance */
+     running_mean: (C), or none; updated if use_input_stats is true
+     running_var: (C), or none; updated if use_input_stats is true
+     weight: (C); none: 1
+     bias: (C); none: 0
+     use_input_stats: whether to use the statistics of input
+     momentum: weight of input in the update of the running statistics
+     eps: added to the variance for numerical stability */
 typedef struct tt_instance_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t use_input_stats; /* use the input's statistics; default true */
-  double momentum; /* weight of the input in the running statistics; default 0.1 */
-  double eps; /* added to the variance; default 1e-5 */
+  int32_t use_input_stats; /* whether to use the statistics of input; default: true */
+  double momentum; /* weight of input in the update of the running statistics; default: 0.1 */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
 } tt_instance_norm_opts;
 #define TT_INSTANCE_NORM_USE_INPUT_STATS (UINT64_C(1) << 0)
 #define TT_INSTANCE_NORM_MOMENTUM (UINT64_C(1) << 1)
 #define TT_INSTANCE_NORM_EPS (UINT64_C(1) << 2)
 tt_status tt_instance_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean, tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias, const tt_instance_norm_opts *opts, tt_tensor **out);
 
-/* x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
-     normalized_shape: sizes of the last dimensions of input, which are normalised together
-     weight: of normalized_shape, or none
-     eps: added to the mean; none: the distance of 1 to the next number of the dtype of computation */
+/* Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+     normalized_shape: sizes of the last dimensions of input, over which to normalize
+     weight: of shape normalized_shape; none: 1
+     eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation */
 typedef struct tt_rms_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the mean; none: the distance of 1 to the next number of the dtype of computation; default None */
+  double eps; /* added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation */
 } tt_rms_norm_opts;
 #define TT_RMS_NORM_EPS (UINT64_C(1) << 0)
 tt_status tt_rms_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_rms_norm_opts *opts, tt_tensor **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the variance of the whole
-   population.
-     normalized_shape: sizes of the last dimensions of input, which are normalised together
-     weight: of normalized_shape, or none
-     bias: of normalized_shape, or none
-     eps: added to the variance */
+/* Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the biased
+   variance.
+     normalized_shape: sizes of the last dimensions of input, over which to normalize
+     weight: of shape normalized_shape; none: 1
+     bias: of shape normalized_shape; none: 0
+     eps: added to the variance for numerical stability */
 typedef struct tt_layer_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default 1e-5 */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
 } tt_layer_norm_opts;
 #define TT_LAYER_NORM_EPS (UINT64_C(1) << 0)
 tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias, const tt_layer_norm_opts *opts, tt_tensor **out);
 
-/* The largest element of each window of the last dimension; nan wins.
-     self: (C, L) or (N, C, L)
-     kernel_size: elements of a window
-     stride: step between windows; none: kernel_size
-     padding: elements before and after that are less than all others
+/* Returns the maximum of each window of the last dimension. nan counts as the maximum.
+     self: (N, C, L) or (C, L)
+     kernel_size: size of a window
+     stride: step between windows; default: kernel_size
+     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
      dilation: step between the elements of a window
-     ceil_mode: round the number of windows up */
+     ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* elements before and after that are less than all others; default 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* step between the elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* round the number of windows up; default false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
 } tt_max_pool1d_opts;
 #define TT_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
@@ -1509,17 +1603,22 @@ typedef struct tt_max_pool1d_opts {
 #define TT_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 3)
 tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool1d_opts *opts, tt_tensor **out);
 
-/* max_pool1d and the positions of the elements that it takes.
-     self: (C, L) or (N, C, L) */
+/* Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
+     self: (N, C, L) or (C, L)
+     kernel_size: size of a window
+     stride: step between windows; default: kernel_size
+     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+     dilation: step between the elements of a window
+     ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool1d_with_indices_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* default None */
+  const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* default 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* default false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
 } tt_max_pool1d_with_indices_opts;
 #define TT_MAX_POOL1D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL1D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
@@ -1527,22 +1626,22 @@ typedef struct tt_max_pool1d_with_indices_opts {
 #define TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
 tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
 
-/* The largest element of each window of the last two dimensions; nan wins.
-     self: (C, H, W) or (N, C, H, W)
-     kernel_size: rows and columns of a window, or one number for both; so too the next three
-     stride: step between windows; none: kernel_size
-     padding: elements around the image that are less than all others
+/* Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
+     self: (N, C, H, W) or (C, H, W)
+     kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+     stride: step between windows; default: kernel_size
+     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
      dilation: step between the elements of a window
-     ceil_mode: round the number of windows up */
+     ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* elements around the image that are less than all others; default 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* step between the elements of a window; default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* round the number of windows up; default false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
 } tt_max_pool2d_opts;
 #define TT_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
@@ -1550,17 +1649,22 @@ typedef struct tt_max_pool2d_opts {
 #define TT_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 3)
 tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool2d_opts *opts, tt_tensor **out);
 
-/* max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
-     self: (C, H, W) or (N, C, H, W) */
+/* Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
+     self: (N, C, H, W) or (C, H, W)
+     kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+     stride: step between windows; default: kernel_size
+     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+     dilation: step between the elements of a window
+     ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool2d_with_indices_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* default None */
+  const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* default 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* default 1 */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* default false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
 } tt_max_pool2d_with_indices_opts;
 #define TT_MAX_POOL2D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL2D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
@@ -1568,31 +1672,32 @@ typedef struct tt_max_pool2d_with_indices_opts {
 #define TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
 tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
 
-/* The largest element of each of output_size windows that cover the last dimension evenly, and its position.
-     self: (C, L) or (N, C, L)
+/* Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
+     self: (N, C, L) or (C, L)
      output_size: number of windows */
 tt_status tt_adaptive_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
 
-/* The largest element of each of output_size windows that cover the last two dimensions evenly, and its position.
-     self: (C, H, W) or (N, C, H, W)
-     output_size: windows along both dimensions, or one number for both */
+/* Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index in
+   the flattened dimensions.
+     self: (N, C, H, W) or (C, H, W)
+     output_size: numbers of windows along both dimensions, or one number for both */
 tt_status tt_adaptive_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
 
-/* The mean of each window of the last dimension.
-     self: (C, L) or (N, C, L)
-     kernel_size: elements of a window
-     stride: step between windows; none: kernel_size
-     padding: zeros before and after
-     ceil_mode: round the number of windows up
-     count_include_pad: the divisor counts the padding */
+/* Returns the mean of each window of the last dimension.
+     self: (N, C, L) or (C, L)
+     kernel_size: size of a window
+     stride: step between windows; default: kernel_size
+     padding: number of zeros added on both sides of each spatial dimension
+     ceil_mode: whether the number of windows is rounded up instead of down
+     count_include_pad: whether the divisor counts the padding */
 typedef struct tt_avg_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* zeros before and after; default 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* round the number of windows up; default false */
-  int32_t count_include_pad; /* the divisor counts the padding; default true */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t count_include_pad; /* whether the divisor counts the padding; default: true */
 } tt_avg_pool1d_opts;
 #define TT_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
@@ -1600,23 +1705,23 @@ typedef struct tt_avg_pool1d_opts {
 #define TT_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
 tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_avg_pool1d_opts *opts, tt_tensor **out);
 
-/* The mean of each window of the last two dimensions.
-     self: (C, H, W) or (N, C, H, W)
-     kernel_size: rows and columns of a window, or one number for both; so too the next two
-     stride: step between windows; none: kernel_size
-     padding: zeros around the image
-     ceil_mode: round the number of windows up
-     count_include_pad: the divisor counts the padding
-     divisor_override: divides the sums instead; not 0 */
+/* Returns the mean of each window of the last two dimensions.
+     self: (N, C, H, W) or (C, H, W)
+     kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+     stride: step between windows; default: kernel_size
+     padding: number of zeros added on both sides of each spatial dimension
+     ceil_mode: whether the number of windows is rounded up instead of down
+     count_include_pad: whether the divisor counts the padding
+     divisor_override: divisor of the sums, not 0; default: the number of elements of the window */
 typedef struct tt_avg_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step between windows; none: kernel_size; default None */
+  const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* zeros around the image; default 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* round the number of windows up; default false */
-  int32_t count_include_pad; /* the divisor counts the padding; default true */
-  int64_t divisor_override; /* divides the sums instead; not 0; default None */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t count_include_pad; /* whether the divisor counts the padding; default: true */
+  int64_t divisor_override; /* divisor of the sums, not 0; default: the number of elements of the window */
 } tt_avg_pool2d_opts;
 #define TT_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_AVG_POOL2D_PADDING (UINT64_C(1) << 1)
@@ -1625,242 +1730,250 @@ typedef struct tt_avg_pool2d_opts {
 #define TT_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
 tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor **out);
 
-/* The mean of each of output_size windows that cover the last dimension evenly.
-     self: (C, L) or (N, C, L)
+/* Divides the last dimension evenly into output_size windows and returns the mean of each.
+     self: (N, C, L) or (C, L)
      output_size: number of windows */
 tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out);
 
-/* The mean of each of output_size windows that cover the last two dimensions evenly.
-     self: (C, H, W) or (N, C, H, W)
-     output_size: windows along both dimensions, or one number for both */
+/* Divides the last two dimensions evenly into output_size windows and returns the mean of each.
+     self: (N, C, H, W) or (C, H, W)
+     output_size: numbers of windows along both dimensions, or one number for both */
 tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out);
 
-/* Uniform numbers in [0, 1).
+/* Returns random numbers, uniformly distributed in [0, 1).
      size: shape of the result
-     dtype: floating or complex; float32 by default
-     device: the CPU by default
-     generator: the ctx's own by default */
+     dtype: floating or complex dtype; default: float32
+     device: device of the result; default: CPU
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_rand_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* floating or complex; float32 by default; default None */
-  tt_device device; /* the CPU by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* floating or complex dtype; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_rand_opts;
 #define TT_RAND_DTYPE (UINT64_C(1) << 0)
 #define TT_RAND_DEVICE (UINT64_C(1) << 1)
 #define TT_RAND_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_rand(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand_opts *opts, tt_tensor **out);
 
-/* Normal numbers of mean 0 and variance 1 (complex ones: 1/2 in each part).
+/* Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2
+   each.
      size: shape of the result
-     dtype: floating or complex; float32 by default
-     device: the CPU by default
-     generator: the ctx's own by default */
+     dtype: floating or complex dtype; default: float32
+     device: device of the result; default: CPU
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_randn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* floating or complex; float32 by default; default None */
-  tt_device device; /* the CPU by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* floating or complex dtype; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_randn_opts;
 #define TT_RANDN_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDN_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDN_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_randn_opts *opts, tt_tensor **out);
 
-/* Uniform numbers in [0, 1) with self's shape, dtype and device; dense strides are kept.
-     dtype: floating or complex; self's by default
-     device: self's by default
-     generator: the ctx's own by default */
+/* Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a dense self are
+   kept.
+     dtype: floating or complex dtype; default: that of self
+     device: device of the result; default: that of self
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_rand_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* floating or complex; self's by default; default None */
-  tt_device device; /* self's by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* floating or complex dtype; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_rand_like_opts;
 #define TT_RAND_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_RAND_LIKE_DEVICE (UINT64_C(1) << 1)
 #define TT_RAND_LIKE_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts *opts, tt_tensor **out);
 
-/* Normal numbers of mean 0 and variance 1 with self's shape, dtype and device; dense strides are kept.
-     dtype: floating or complex; self's by default
-     device: self's by default
-     generator: the ctx's own by default */
+/* Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self
+   are kept.
+     dtype: floating or complex dtype; default: that of self
+     device: device of the result; default: that of self
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_randn_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* floating or complex; self's by default; default None */
-  tt_device device; /* self's by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* floating or complex dtype; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_randn_like_opts;
 #define TT_RANDN_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDN_LIKE_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDN_LIKE_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_opts *opts, tt_tensor **out);
 
-/* 1 with the probability that each element of self says, else 0; in self's dtype.
+/* Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
      self: probabilities in [0, 1]
-     generator: the ctx's own by default */
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_bernoulli_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_bernoulli_opts;
 #define TT_BERNOULLI_GENERATOR (UINT64_C(1) << 0)
 tt_status tt_bernoulli(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor **out);
 tt_status tt_bernoulli_into(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor *dst);
 
-/* 1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+/* Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
      p: probability in [0, 1]
-     generator: the ctx's own by default */
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_bernoulli_p_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_bernoulli_p_opts;
 #define TT_BERNOULLI_P_GENERATOR (UINT64_C(1) << 0)
 tt_status tt_bernoulli_p(tt_ctx *c, const tt_tensor *self, double p, const tt_bernoulli_p_opts *opts, tt_tensor **out);
 tt_status tt_bernoulli_p_(tt_ctx *c, tt_tensor *self, double p, const tt_bernoulli_p_opts *opts);
 
-/* Integers of [low, high), each equally likely.
+/* Returns random integers, uniformly distributed in [low, high).
      low: smallest value
-     high: one above the largest value
+     high: upper bound of the values, which it excludes
      size: shape of the result
-     dtype: any real dtype that holds the values; int64 by default
-     device: the CPU by default
-     generator: the ctx's own by default */
+     dtype: real dtype that can hold the values; default: int64
+     device: device of the result; default: CPU
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_randint_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* any real dtype that holds the values; int64 by default; default None */
-  tt_device device; /* the CPU by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* real dtype that can hold the values; default: int64 */
+  tt_device device; /* device of the result; default: CPU */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_randint_opts;
 #define TT_RANDINT_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDINT_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDINT_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_randint(tt_ctx *c, int64_t low, int64_t high, const int64_t *size, int64_t n_size, const tt_randint_opts *opts, tt_tensor **out);
 
-/* Integers of [low, high) with self's shape, dtype and device; dense strides are kept.
+/* Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of a dense self
+   are kept.
      low: smallest value
-     high: one above the largest value
-     dtype: any real dtype that holds the values; self's by default
-     device: self's by default
-     generator: the ctx's own by default */
+     high: upper bound of the values, which it excludes
+     dtype: real dtype that can hold the values; default: that of self
+     device: device of the result; default: that of self
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_randint_like_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* any real dtype that holds the values; self's by default; default None */
-  tt_device device; /* self's by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* real dtype that can hold the values; default: that of self */
+  tt_device device; /* device of the result; default: that of self */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_randint_like_opts;
 #define TT_RANDINT_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDINT_LIKE_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDINT_LIKE_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_randint_like(tt_ctx *c, const tt_tensor *self, int64_t low, int64_t high, const tt_randint_like_opts *opts, tt_tensor **out);
 
-/* In place: integers of [low, high); without high, of all that self's dtype holds exactly from low on.
+/* Fills self with random integers, uniformly distributed in [low, high).
      low: smallest value
-     high: one above the largest value; none: as far as the dtype counts
-     generator: the ctx's own by default */
+     high: upper bound of the values, which it excludes; default: all integers from low on that the dtype of self
+       represents exactly
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_random__opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t high; /* one above the largest value; none: as far as the dtype counts; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  int64_t high; /* upper bound of the values, which it excludes; default: all integers from low on that the dtype of self represents exactly */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_random__opts;
 #define TT_RANDOM__HIGH (UINT64_C(1) << 0)
 #define TT_RANDOM__GENERATOR (UINT64_C(1) << 1)
 tt_status tt_random_(tt_ctx *c, tt_tensor *self, int64_t low, const tt_random__opts *opts);
 
-/* Normal numbers, each of its own mean and standard deviation, which broadcast; in mean's dtype.
-     std: not negative
-     generator: the ctx's own by default */
+/* Draws from normal distributions with the given means and standard deviations, which broadcast. The result has
+   the dtype of mean.
+     mean: means
+     std: standard deviations, at least 0
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_normal_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_opts;
 #define TT_NORMAL_GENERATOR (UINT64_C(1) << 0)
 tt_status tt_normal(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std, const tt_normal_opts *opts, tt_tensor **out);
 tt_status tt_normal_into(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std, const tt_normal_opts *opts, tt_tensor *dst);
 
-/* Normal numbers, each of its own mean.
-     std: standard deviation of all of them, not negative
-     generator: the ctx's own by default */
+/* Draws from normal distributions with the given means and one standard deviation.
+     mean: means
+     std: standard deviation, at least 0
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_normal_mean_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_mean_opts;
 #define TT_NORMAL_MEAN_GENERATOR (UINT64_C(1) << 0)
 tt_status tt_normal_mean(tt_ctx *c, const tt_tensor *mean, double std, const tt_normal_mean_opts *opts, tt_tensor **out);
 tt_status tt_normal_mean_into(tt_ctx *c, const tt_tensor *mean, double std, const tt_normal_mean_opts *opts, tt_tensor *dst);
 
-/* Normal numbers, each of its own standard deviation.
-     mean: of all of them
-     std: not negative
-     generator: the ctx's own by default */
+/* Draws from normal distributions with one mean and the given standard deviations.
+     mean: mean
+     std: standard deviations, at least 0
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_normal_std_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_std_opts;
 #define TT_NORMAL_STD_GENERATOR (UINT64_C(1) << 0)
 tt_status tt_normal_std(tt_ctx *c, double mean, const tt_tensor *std, const tt_normal_std_opts *opts, tt_tensor **out);
 tt_status tt_normal_std_into(tt_ctx *c, double mean, const tt_tensor *std, const tt_normal_std_opts *opts, tt_tensor *dst);
 
-/* Normal numbers of one mean and standard deviation.
-     mean: of all of them
-     std: not negative
+/* Draws from a normal distribution.
+     mean: mean
+     std: standard deviation, at least 0
      size: shape of the result
-     dtype: floating or complex; float32 by default
-     device: the CPU by default
-     generator: the ctx's own by default */
+     dtype: floating or complex dtype; default: float32
+     device: device of the result; default: CPU
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_normal_size_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* floating or complex; float32 by default; default None */
-  tt_device device; /* the CPU by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* floating or complex dtype; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_size_opts;
 #define TT_NORMAL_SIZE_DTYPE (UINT64_C(1) << 0)
 #define TT_NORMAL_SIZE_DEVICE (UINT64_C(1) << 1)
 #define TT_NORMAL_SIZE_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_normal_size(tt_ctx *c, double mean, double std, const int64_t *size, int64_t n_size, const tt_normal_size_opts *opts, tt_tensor **out);
 
-/* In place: normal numbers of one mean and standard deviation.
-     mean: of all of them
-     std: not negative
-     generator: the ctx's own by default */
+/* Fills self with random numbers from a normal distribution.
+     mean: mean
+     std: standard deviation, at least 0
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_normal__opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal__opts;
 #define TT_NORMAL__GENERATOR (UINT64_C(1) << 0)
 tt_status tt_normal_(tt_ctx *c, tt_tensor *self, double mean, double std, const tt_normal__opts *opts);
 
-/* In place: uniform numbers of [low, high).
+/* Fills self with random numbers, uniformly distributed in [low, high).
      low: smallest value
-     high: bound of the values
-     generator: the ctx's own by default */
+     high: upper bound of the values, which it excludes
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_uniform__opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_uniform__opts;
 #define TT_UNIFORM__GENERATOR (UINT64_C(1) << 0)
 tt_status tt_uniform_(tt_ctx *c, tt_tensor *self, double low, double high, const tt_uniform__opts *opts);
 
-/* In place: numbers of the exponential distribution, density lambd exp(-lambd x).
-     lambd: rate, positive
-     generator: the ctx's own by default */
+/* Fills self with random numbers from the exponential distribution, whose density is lambd * exp(-lambd * x).
+     lambd: rate, greater than 0
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_exponential__opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_exponential__opts;
 #define TT_EXPONENTIAL__GENERATOR (UINT64_C(1) << 0)
 tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd, const tt_exponential__opts *opts);
 
 /* Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
    train is false.
-     p: probability of zeroing, in [0, 1]
-     train: false: do nothing
-     generator: the ctx's own by default */
+     p: probability of zeroing an element, in [0, 1]
+     train: whether to apply dropout
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of zeroing, in [0, 1]; default 0.5 */
-  int32_t train; /* false: do nothing; default true */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  double p; /* probability of zeroing an element, in [0, 1]; default: 0.5 */
+  int32_t train; /* whether to apply dropout; default: true */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_dropout_opts;
 #define TT_DROPOUT_P (UINT64_C(1) << 0)
 #define TT_DROPOUT_TRAIN (UINT64_C(1) << 1)
@@ -1868,287 +1981,303 @@ typedef struct tt_dropout_opts {
 tt_status tt_dropout(tt_ctx *c, const tt_tensor *input, const tt_dropout_opts *opts, tt_tensor **out);
 tt_status tt_dropout_(tt_ctx *c, tt_tensor *input, const tt_dropout_opts *opts);
 
-/* The numbers 0 … n - 1 in a random order, each order equally likely.
-     n: how many
-     dtype: int64 by default
-     device: the CPU by default
-     generator: the ctx's own by default */
+/* Returns a random permutation of the integers 0 … n - 1.
+     n: number of integers
+     dtype: real dtype that can hold the values; default: int64
+     device: device of the result; default: CPU
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_randperm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* int64 by default; default None */
-  tt_device device; /* the CPU by default; default None */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_dtype dtype; /* real dtype that can hold the values; default: int64 */
+  tt_device device; /* device of the result; default: CPU */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_randperm_opts;
 #define TT_RANDPERM_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDPERM_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDPERM_GENERATOR (UINT64_C(1) << 2)
 tt_status tt_randperm(tt_ctx *c, int64_t n, const tt_randperm_opts *opts, tt_tensor **out);
 
-/* Positions drawn with probabilities proportional to the weights of each row.
-     self: one row of weights or several: not negative, not all 0
-     num_samples: positions per row
-     replacement: a position can be drawn again
-     generator: the ctx's own by default */
+/* Draws positions from each row of self with probabilities proportional to its weights.
+     self: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
+     num_samples: number of positions per row; at most n without replacement
+     replacement: whether a position can be drawn more than once
+     generator: random number generator; default: the one of the ctx */
 typedef struct tt_multinomial_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_generator *generator; /* the ctx's own by default; default None */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_multinomial_opts;
 #define TT_MULTINOMIAL_GENERATOR (UINT64_C(1) << 0)
 tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement, const tt_multinomial_opts *opts, tt_tensor **out);
 tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement, const tt_multinomial_opts *opts, tt_tensor *dst);
 
-/* The sum of all elements; integers and bools add up as int64.
-     dtype: dtype of the result and the sum */
+/* Computes the sum of all elements.
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 typedef struct tt_sum_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result and the sum; default None */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 } tt_sum_opts;
 #define TT_SUM_DTYPE (UINT64_C(1) << 0)
 tt_status tt_sum(tt_ctx *c, const tt_tensor *self, const tt_sum_opts *opts, tt_tensor **out);
 
-/* Sums over the listed dimensions (an empty list: all).
-     keepdim: keep the reduced dimensions with size 1
-     dtype: dtype of the result and the sum */
+/* Computes sums over dim.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 typedef struct tt_sum_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
-  tt_dtype dtype; /* dtype of the result and the sum; default None */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 } tt_sum_dim_opts;
 #define TT_SUM_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_SUM_DIM_DTYPE (UINT64_C(1) << 1)
 tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor **out);
 tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor *dst);
 
-/* The mean of all elements; integers need dtype to be given.
-     dtype: dtype of the result and the sum */
+/* Computes the mean of all elements.
+     dtype: dtype of the computation and of the result; must be given for integers */
 typedef struct tt_mean_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result and the sum; default None */
+  tt_dtype dtype; /* dtype of the computation and of the result; must be given for integers; default: none */
 } tt_mean_opts;
 #define TT_MEAN_DTYPE (UINT64_C(1) << 0)
 tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out);
 
-/* Means over the listed dimensions (an empty list: all).
-     keepdim: keep the reduced dimensions with size 1
-     dtype: dtype of the result and the sum */
+/* Computes means over dim.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1
+     dtype: dtype of the computation and of the result; must be given for integers */
 typedef struct tt_mean_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
-  tt_dtype dtype; /* dtype of the result and the sum; default None */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype of the computation and of the result; must be given for integers; default: none */
 } tt_mean_dim_opts;
 #define TT_MEAN_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_MEAN_DIM_DTYPE (UINT64_C(1) << 1)
 tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor **out);
 tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor *dst);
 
-/* The largest element; nan if there is one. Equal largest elements share the gradient. */
+/* Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally. */
 tt_status tt_max(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* The largest element of each slice of `dim` and its (first) position; nan wins.
-     keepdim: keep the reduced dimension with size 1 */
+/* Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is
+   taken.
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_max_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
 } tt_max_dim_opts;
 #define TT_MAX_DIM_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
 tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
 
-/* The smallest element; nan if there is one. Equal smallest elements share the gradient. */
+/* Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally. */
 tt_status tt_min(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* The smallest element of each slice of `dim` and its (first) position; nan wins.
-     keepdim: keep the reduced dimension with size 1 */
+/* Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is
+   taken.
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_min_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
 } tt_min_dim_opts;
 #define TT_MIN_DIM_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
 tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
 
-/* The (first) position of the largest element: of the flattened tensor, or along `dim`.
-     dim: dimension to reduce; none: all
-     keepdim: keep the reduced dimension with size 1 */
+/* Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
+     dim: dimension to reduce; default: self is flattened
+     keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_argmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to reduce; none: all; default None */
-  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+  int64_t dim; /* dimension to reduce; default: self is flattened */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
 } tt_argmax_opts;
 #define TT_ARGMAX_DIM (UINT64_C(1) << 0)
 #define TT_ARGMAX_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out);
 tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor *dst);
 
-/* True if an element is not 0 (uint8 stays uint8). */
+/* Tests whether any element is nonzero. The result is bool, or uint8 for uint8. */
 tt_status tt_any(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
-     keepdim: keep the reduced dimensions with size 1 */
+/* Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_any_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_any_dim_opts;
 #define TT_ANY_DIM_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out);
 tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst);
 
-/* True if no element is 0 (uint8 stays uint8). */
+/* Tests whether all elements are nonzero. The result is bool, or uint8 for uint8. */
 tt_status tt_all(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
-     keepdim: keep the reduced dimensions with size 1 */
+/* Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_all_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_all_dim_opts;
 #define TT_ALL_DIM_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor **out);
 tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor *dst);
 
-/* The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share the
-   gradient.
-     keepdim: keep the reduced dimensions with size 1 */
+/* Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_amax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_amax_opts;
 #define TT_AMAX_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor **out);
 tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor *dst);
 
-/* The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
-   the gradient.
-     keepdim: keep the reduced dimensions with size 1 */
+/* Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_amin_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_amin_opts;
 #define TT_AMIN_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor **out);
 tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor *dst);
 
-/* log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
-   float32.
-     keepdim: keep the reduced dimensions with size 1 */
+/* Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_logsumexp_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_logsumexp_opts;
 #define TT_LOGSUMEXP_KEEPDIM (UINT64_C(1) << 0)
 tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor **out);
 tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor *dst);
 
-/* The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
-   their number - correction.
-     correction: 0: of the whole population; 1: estimated from a sample
-     keepdim: keep the reduced dimensions with size 1 */
+/* Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+     dim: dimensions to reduce; an empty list: all dimensions
+     correction: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+       unbiased estimate from a sample
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_var_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double correction; /* 0: of the whole population; 1: estimated from a sample; default 1.0 */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0 */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_var_opts;
 #define TT_VAR_CORRECTION (UINT64_C(1) << 0)
 #define TT_VAR_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor **out);
 tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor *dst);
 
-/* The standard deviation over the listed dimensions (an empty list: all): the square root of var.
-     correction: 0: of the whole population; 1: estimated from a sample
-     keepdim: keep the reduced dimensions with size 1 */
+/* Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+     dim: dimensions to reduce; an empty list: all dimensions
+     correction: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+       unbiased estimate from a sample
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_std_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double correction; /* 0: of the whole population; 1: estimated from a sample; default 1.0 */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0 */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_std_opts;
 #define TT_STD_CORRECTION (UINT64_C(1) << 0)
 #define TT_STD_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor **out);
 tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor *dst);
 
-/* The variance, as of var, and the mean.
-     correction: 0: of the whole population; 1: estimated from a sample
-     keepdim: keep the reduced dimensions with size 1 */
+/* Computes variances, as var does, and means over dim.
+     dim: dimensions to reduce; an empty list: all dimensions
+     correction: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+       unbiased estimate from a sample
+     keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_var_mean_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double correction; /* 0: of the whole population; 1: estimated from a sample; default 1.0 */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0 */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_var_mean_opts;
 #define TT_VAR_MEAN_CORRECTION (UINT64_C(1) << 0)
 #define TT_VAR_MEAN_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean);
 
-/* The product of all elements; integers and bools are multiplied as int64.
-     dtype: dtype of the result and the product */
+/* Computes the product of all elements.
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 typedef struct tt_prod_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result and the product; default None */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 } tt_prod_opts;
 #define TT_PROD_DTYPE (UINT64_C(1) << 0)
 tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt_tensor **out);
 
-/* The products over one dimension.
-     keepdim: keep the reduced dimension with size 1
-     dtype: dtype of the result and the product */
+/* Computes products over one dimension.
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 typedef struct tt_prod_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
-  tt_dtype dtype; /* dtype of the result and the product; default None */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 } tt_prod_dim_opts;
 #define TT_PROD_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_PROD_DIM_DTYPE (UINT64_C(1) << 1)
 tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor **out);
 tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor *dst);
 
-/* The (first) position of the smallest element: of the flattened tensor, or along `dim`.
-     dim: dimension to reduce; none: all
-     keepdim: keep the reduced dimension with size 1 */
+/* Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
+     dim: dimension to reduce; default: self is flattened
+     keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_argmin_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to reduce; none: all; default None */
-  int32_t keepdim; /* keep the reduced dimension with size 1; default false */
+  int64_t dim; /* dimension to reduce; default: self is flattened */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
 } tt_argmin_opts;
 #define TT_ARGMIN_DIM (UINT64_C(1) << 0)
 #define TT_ARGMIN_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor **out);
 tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor *dst);
 
-/* The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0, inf
-   and -inf give the largest and smallest abs(x).
+/* Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the maximum
+   and minimum of |x|.
      p: order of the norm
-     keepdim: keep the reduced dimensions with size 1
-     dtype: dtype that self is converted to first */
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1
+     dtype: dtype to which self is converted first; default: that of self */
 typedef struct tt_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t keepdim; /* keep the reduced dimensions with size 1; default false */
-  tt_dtype dtype; /* dtype that self is converted to first; default None */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype to which self is converted first; default: that of self */
 } tt_norm_opts;
 #define TT_NORM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_NORM_DTYPE (UINT64_C(1) << 1)
 tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor **out);
 tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst);
 
-/* Resizes the dimensions after the first two to `size` or by a factor.
+/* Resizes the spatial dimensions of input to `size` or by scale_factor.
      input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
-     size: of the result, one number for each dimension or one for all
-     scale_factor: of all dimensions, instead of size
-     mode: nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2
-     align_corners: the outermost elements' centres fall together, not their edges
-     recompute_scale_factor: let the rounded sizes make the scale
-     antialias: not implemented
-     scale_d: factor of the third-last dimension instead
-     scale_h: of the last but one
-     scale_w: of the last */
+     size: spatial sizes of the result: one number per dimension, or one for all
+     scale_factor: factor of all spatial dimensions, instead of size
+     mode: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2;
+       trilinear: 3
+     align_corners: whether the centers of the corner elements are aligned instead of their outer edges
+     recompute_scale_factor: whether the scale is computed from the rounded sizes
+     antialias: not implemented; must be false
+     scale_d: factor of the third-last dimension, instead of scale_factor
+     scale_h: factor of the second-last dimension
+     scale_w: factor of the last dimension */
 typedef struct tt_interpolate_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double scale_factor; /* of all dimensions, instead of size; default None */
-  int32_t mode; /* nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2; default "nearest" */
-  int32_t align_corners; /* the outermost elements' centres fall together, not their edges; default None */
-  int32_t recompute_scale_factor; /* let the rounded sizes make the scale; default None */
-  int32_t antialias; /* not implemented; default false */
-  double scale_d; /* factor of the third-last dimension instead; default None */
-  double scale_h; /* of the last but one; default None */
-  double scale_w; /* of the last; default None */
+  double scale_factor; /* factor of all spatial dimensions, instead of size; default: none */
+  int32_t mode; /* nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2; trilinear: 3; default: "nearest" */
+  int32_t align_corners; /* whether the centers of the corner elements are aligned instead of their outer edges; default: none */
+  int32_t recompute_scale_factor; /* whether the scale is computed from the rounded sizes; default: none */
+  int32_t antialias; /* not implemented; must be false; default: false */
+  double scale_d; /* factor of the third-last dimension, instead of scale_factor; default: none */
+  double scale_h; /* factor of the second-last dimension; default: none */
+  double scale_w; /* factor of the last dimension; default: none */
 } tt_interpolate_opts;
 #define TT_INTERPOLATE_SCALE_FACTOR (UINT64_C(1) << 0)
 #define TT_INTERPOLATE_MODE (UINT64_C(1) << 1)
@@ -2160,69 +2289,72 @@ typedef struct tt_interpolate_opts {
 #define TT_INTERPOLATE_SCALE_W (UINT64_C(1) << 7)
 tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size, int64_t n_size, const tt_interpolate_opts *opts, tt_tensor **out);
 
-/* Sums of all elements up to each along `dim`; integers and bools add up as int64.
-     dtype: dtype of the result and the sums */
+/* Computes cumulative sums along dim.
+     dim: dimension to sum along
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 typedef struct tt_cumsum_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result and the sums; default None */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 } tt_cumsum_opts;
 #define TT_CUMSUM_DTYPE (UINT64_C(1) << 0)
 tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor **out);
 tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts);
 tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor *dst);
 
-/* Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
-     dtype: dtype of the result and the products */
+/* Computes cumulative products along dim.
+     dim: dimension to multiply along
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 typedef struct tt_cumprod_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result and the products; default None */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
 } tt_cumprod_opts;
 #define TT_CUMPROD_DTYPE (UINT64_C(1) << 0)
 tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor **out);
 tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts);
 tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor *dst);
 
-/* exp(x) / sum(exp(x)) along `dim`.
-     dim: dimension whose elements sum to 1
-     dtype: converts self first */
+/* Computes exp(x) / sum(exp(x)) along dim, without overflow.
+     dim: dimension along which the result sums to 1
+     dtype: dtype to which self is converted first; default: no conversion */
 typedef struct tt_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* converts self first; default None */
+  tt_dtype dtype; /* dtype to which self is converted first; default: no conversion */
 } tt_softmax_opts;
 #define TT_SOFTMAX_DTYPE (UINT64_C(1) << 0)
 tt_status tt_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor **out);
 tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor *dst);
 
-/* exp(-x) / sum(exp(-x)) along `dim`.
-     dim: dimension whose elements sum to 1
-     dtype: converts input first */
+/* Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
+     dim: dimension along which the result sums to 1
+     dtype: dtype to which input is converted first; default: no conversion */
 typedef struct tt_softmin_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* converts input first; default None */
+  tt_dtype dtype; /* dtype to which input is converted first; default: no conversion */
 } tt_softmin_opts;
 #define TT_SOFTMIN_DTYPE (UINT64_C(1) << 0)
 tt_status tt_softmin(tt_ctx *c, const tt_tensor *input, int64_t dim, const tt_softmin_opts *opts, tt_tensor **out);
 
-/* The logarithm of softmax along `dim`, without its loss of digits.
+/* Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
      dim: dimension along which exp of the result sums to 1
-     dtype: converts self first */
+     dtype: dtype to which self is converted first; default: no conversion */
 typedef struct tt_log_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* converts self first; default None */
+  tt_dtype dtype; /* dtype to which self is converted first; default: no conversion */
 } tt_log_softmax_opts;
 #define TT_LOG_SOFTMAX_DTYPE (UINT64_C(1) << 0)
 tt_status tt_log_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor **out);
 tt_status tt_log_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor *dst);
 
-/* The elements of each slice of `dim` in order, and where they were.
+/* Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than all
+   other values.
      dim: dimension to sort along
-     descending: the largest first
-     stable: equal elements keep their order, as they do anyway */
+     descending: whether the largest element is first
+     stable: accepted for compatibility: sorting is always stable */
 typedef struct tt_sort_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to sort along; default -1 */
-  int32_t descending; /* the largest first; default false */
-  int32_t stable; /* equal elements keep their order, as they do anyway; default false */
+  int64_t dim; /* dimension to sort along; default: -1 */
+  int32_t descending; /* whether the largest element is first; default: false */
+  int32_t stable; /* accepted for compatibility: sorting is always stable; default: false */
 } tt_sort_opts;
 #define TT_SORT_DIM (UINT64_C(1) << 0)
 #define TT_SORT_DESCENDING (UINT64_C(1) << 1)
@@ -2230,31 +2362,33 @@ typedef struct tt_sort_opts {
 tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values, tt_tensor **indices);
 tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
 
-/* The positions that sort each slice of `dim`.
+/* Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other
+   values.
      dim: dimension to sort along
-     descending: the largest first
-     stable: equal elements keep their order, as they do anyway */
+     descending: whether the largest element is first
+     stable: accepted for compatibility: sorting is always stable */
 typedef struct tt_argsort_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to sort along; default -1 */
-  int32_t descending; /* the largest first; default false */
-  int32_t stable; /* equal elements keep their order, as they do anyway; default false */
+  int64_t dim; /* dimension to sort along; default: -1 */
+  int32_t descending; /* whether the largest element is first; default: false */
+  int32_t stable; /* accepted for compatibility: sorting is always stable; default: false */
 } tt_argsort_opts;
 #define TT_ARGSORT_DIM (UINT64_C(1) << 0)
 #define TT_ARGSORT_DESCENDING (UINT64_C(1) << 1)
 #define TT_ARGSORT_STABLE (UINT64_C(1) << 2)
 tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts, tt_tensor **out);
 
-/* The k largest elements of each slice of `dim` in order, and where they were.
-     k: how many, at most the size of dim
-     dim: dimension to pick from
-     largest: false: the smallest
-     sorted: in order, as they are anyway */
+/* Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all other
+   values.
+     k: number of elements, at most the size of dim
+     dim: dimension to select from
+     largest: false: the smallest elements
+     sorted: accepted for compatibility: the result is always sorted */
 typedef struct tt_topk_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to pick from; default -1 */
-  int32_t largest; /* false: the smallest; default true */
-  int32_t sorted; /* in order, as they are anyway; default true */
+  int64_t dim; /* dimension to select from; default: -1 */
+  int32_t largest; /* false: the smallest elements; default: true */
+  int32_t sorted; /* accepted for compatibility: the result is always sorted; default: true */
 } tt_topk_opts;
 #define TT_TOPK_DIM (UINT64_C(1) << 0)
 #define TT_TOPK_LARGEST (UINT64_C(1) << 1)
@@ -2262,18 +2396,19 @@ typedef struct tt_topk_opts {
 tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor **values, tt_tensor **indices);
 tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
 
-/* Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
-     sorted_sequence: rows in ascending order: one for all of self, or one for each row of self
-     out_int32: the result is int32 instead of int64
-     right: count equal elements, too
-     side: left or right: another way to say right
-     sorter: the positions that sort the rows, if they are not in order */
+/* Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of
+   elements less than each.
+     sorted_sequence: ascending along the last dimension: 1-D, or with the leading sizes of self
+     out_int32: whether the result is int32 instead of int64
+     right: whether elements equal to the value are counted, too
+     side: left or right; alternative to right
+     sorter: indices that sort sorted_sequence along its last dimension, if it is not sorted */
 typedef struct tt_searchsorted_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t out_int32; /* the result is int32 instead of int64; default false */
-  int32_t right; /* count equal elements, too; default false */
-  int32_t side; /* left or right: another way to say right; default "none" */
-  const tt_tensor *sorter; /* the positions that sort the rows, if they are not in order; default None */
+  int32_t out_int32; /* whether the result is int32 instead of int64; default: false */
+  int32_t right; /* whether elements equal to the value are counted, too; default: false */
+  int32_t side; /* left or right; alternative to right; default: "none" */
+  const tt_tensor *sorter; /* indices that sort sorted_sequence along its last dimension, if it is not sorted; default: none */
 } tt_searchsorted_opts;
 #define TT_SEARCHSORTED_OUT_INT32 (UINT64_C(1) << 0)
 #define TT_SEARCHSORTED_RIGHT (UINT64_C(1) << 1)
@@ -2282,31 +2417,32 @@ typedef struct tt_searchsorted_opts {
 tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor **out);
 tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor *dst);
 
-/* The number of the bucket between ascending boundaries in which each element lies.
-     boundaries: 1-D, in ascending order
-     out_int32: the result is int32 instead of int64
-     right: an element equal to a boundary lies behind it */
+/* Returns the index of the bucket of each element: the number of boundaries less than it.
+     boundaries: 1-D tensor in ascending order
+     out_int32: whether the result is int32 instead of int64
+     right: whether boundaries equal to the element are counted, too */
 typedef struct tt_bucketize_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t out_int32; /* the result is int32 instead of int64; default false */
-  int32_t right; /* an element equal to a boundary lies behind it; default false */
+  int32_t out_int32; /* whether the result is int32 instead of int64; default: false */
+  int32_t right; /* whether boundaries equal to the element are counted, too; default: false */
 } tt_bucketize_opts;
 #define TT_BUCKETIZE_OUT_INT32 (UINT64_C(1) << 0)
 #define TT_BUCKETIZE_RIGHT (UINT64_C(1) << 1)
 tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor **out);
 tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor *dst);
 
-/* The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
-     sorted: in order, as they are anyway
-     return_inverse: for each element the position of its value in the result
-     return_counts: how often each value occurs
-     dim: compare the slices of this dimension; none: elements */
+/* Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are not
+   requested are empty.
+     sorted: accepted for compatibility: the result is always sorted
+     return_inverse: whether to return, for each element, the index of its value in the result
+     return_counts: whether to return the number of occurrences of each value
+     dim: dimension whose slices are compared; default: elements of the flattened tensor */
 typedef struct tt_unique_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t sorted; /* in order, as they are anyway; default true */
-  int32_t return_inverse; /* for each element the position of its value in the result; default false */
-  int32_t return_counts; /* how often each value occurs; default false */
-  int64_t dim; /* compare the slices of this dimension; none: elements; default None */
+  int32_t sorted; /* accepted for compatibility: the result is always sorted; default: true */
+  int32_t return_inverse; /* whether to return, for each element, the index of its value in the result; default: false */
+  int32_t return_counts; /* whether to return the number of occurrences of each value; default: false */
+  int64_t dim; /* dimension whose slices are compared; default: elements of the flattened tensor */
 } tt_unique_opts;
 #define TT_UNIQUE_SORTED (UINT64_C(1) << 0)
 #define TT_UNIQUE_RETURN_INVERSE (UINT64_C(1) << 1)
@@ -2314,264 +2450,284 @@ typedef struct tt_unique_opts {
 #define TT_UNIQUE_DIM (UINT64_C(1) << 3)
 tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts, tt_tensor **values, tt_tensor **inverse, tt_tensor **counts);
 
-/* e to the power of each element. */
+/* Computes e^x, elementwise. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_exp_(tt_ctx *c, tt_tensor *self);
 tt_status tt_exp_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Natural logarithm; nan for negative elements, -inf for 0. */
+/* Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements. */
 tt_status tt_log(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_log_(tt_ctx *c, tt_tensor *self);
 tt_status tt_log_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Hyperbolic tangent. */
+/* Computes the hyperbolic tangent, elementwise. */
 tt_status tt_tanh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_tanh_(tt_ctx *c, tt_tensor *self);
 tt_status tt_tanh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* 1 / (1 + exp(-x)). */
+/* Computes 1 / (1 + exp(-x)), elementwise. */
 tt_status tt_sigmoid(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sigmoid_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sigmoid_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0. */
+/* Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient at
+   0 is 0. */
 tt_status tt_abs(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_abs_(tt_ctx *c, tt_tensor *self);
 tt_status tt_abs_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused. */
+/* Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported. */
 tt_status tt_sign(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sign_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sign_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Square root; nan for negative elements. */
+/* Computes the square root, elementwise; nan for negative elements. */
 tt_status tt_sqrt(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sqrt_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sqrt_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* 1 / sqrt(x); inf for 0, nan for negative elements. */
+/* Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements. */
 tt_status tt_rsqrt(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_rsqrt_(tt_ctx *c, tt_tensor *self);
 tt_status tt_rsqrt_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* The square of each element, in its own dtype; int64 of bool. */
+/* Computes the square, elementwise. The dtype is kept; bool gives int64. */
 tt_status tt_square(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_square_(tt_ctx *c, tt_tensor *self);
 tt_status tt_square_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* 1 / x. */
+/* Computes 1 / x, elementwise. */
 tt_status tt_reciprocal(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_reciprocal_(tt_ctx *c, tt_tensor *self);
 tt_status tt_reciprocal_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* 2 to the power of each element. */
+/* Computes 2^x, elementwise. */
 tt_status tt_exp2(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_exp2_(tt_ctx *c, tt_tensor *self);
 tt_status tt_exp2_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* exp(x) - 1, exact near 0 too. */
+/* Computes exp(x) - 1, elementwise, accurately also near 0. */
 tt_status tt_expm1(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_expm1_(tt_ctx *c, tt_tensor *self);
 tt_status tt_expm1_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Logarithm to base 2; nan for negative elements, -inf for 0. */
+/* Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements. */
 tt_status tt_log2(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_log2_(tt_ctx *c, tt_tensor *self);
 tt_status tt_log2_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Logarithm to base 10; nan for negative elements, -inf for 0. */
+/* Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements. */
 tt_status tt_log10(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_log10_(tt_ctx *c, tt_tensor *self);
 tt_status tt_log10_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* log(1 + x), exact near 0 too; -inf for -1, nan below. */
+/* Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below. */
 tt_status tt_log1p(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_log1p_(tt_ctx *c, tt_tensor *self);
 tt_status tt_log1p_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Sine of an angle in radians. */
+/* Computes the sine, elementwise; angles are in radians. */
 tt_status tt_sin(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sin_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sin_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Cosine of an angle in radians. */
+/* Computes the cosine, elementwise; angles are in radians. */
 tt_status tt_cos(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_cos_(tt_ctx *c, tt_tensor *self);
 tt_status tt_cos_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Tangent of an angle in radians. */
+/* Computes the tangent, elementwise; angles are in radians. */
 tt_status tt_tan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_tan_(tt_ctx *c, tt_tensor *self);
 tt_status tt_tan_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1]. */
+/* Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1]. */
 tt_status tt_asin(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_asin_(tt_ctx *c, tt_tensor *self);
 tt_status tt_asin_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Arc cosine, in [0, pi]; nan outside [-1, 1]. */
+/* Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1]. */
 tt_status tt_acos(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_acos_(tt_ctx *c, tt_tensor *self);
 tt_status tt_acos_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Arc tangent, in [-pi/2, pi/2]. */
+/* Computes the arc tangent in [-pi/2, pi/2], elementwise. */
 tt_status tt_atan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_atan_(tt_ctx *c, tt_tensor *self);
 tt_status tt_atan_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Hyperbolic sine. */
+/* Computes the hyperbolic sine, elementwise. */
 tt_status tt_sinh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sinh_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sinh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Hyperbolic cosine. */
+/* Computes the hyperbolic cosine, elementwise. */
 tt_status tt_cosh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_cosh_(tt_ctx *c, tt_tensor *self);
 tt_status tt_cosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. */
+/* Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. */
 tt_status tt_erf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_erf_(tt_ctx *c, tt_tensor *self);
 tt_status tt_erf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* 1 - erf(x), exact for large x too. */
+/* Computes 1 - erf(x), elementwise, accurately also for large x. */
 tt_status tt_erfc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_erfc_(tt_ctx *c, tt_tensor *self);
 tt_status tt_erfc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* The largest integer that is not above x. Integers stay. */
+/* Rounds each element down to an integer. Integer tensors are unchanged. */
 tt_status tt_floor(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_floor_(tt_ctx *c, tt_tensor *self);
 tt_status tt_floor_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* The smallest integer that is not below x. Integers stay. */
+/* Rounds each element up to an integer. Integer tensors are unchanged. */
 tt_status tt_ceil(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_ceil_(tt_ctx *c, tt_tensor *self);
 tt_status tt_ceil_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* x without its fraction. Integers stay. */
+/* Rounds each element toward zero. Integer tensors are unchanged. */
 tt_status tt_trunc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_trunc_(tt_ctx *c, tt_tensor *self);
 tt_status tt_trunc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no decimals.
-     decimals: digits behind the point that are kept; negative ones count tens, hundreds, … */
+/* Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
+   Integer tensors are unchanged and take no decimals.
+     decimals: number of decimal places; negative values round to tens, hundreds, … */
 typedef struct tt_round_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t decimals; /* digits behind the point that are kept; negative ones count tens, hundreds, …; default 0 */
+  int64_t decimals; /* number of decimal places; negative values round to tens, hundreds, …; default: 0 */
 } tt_round_opts;
 #define TT_ROUND_DECIMALS (UINT64_C(1) << 0)
 tt_status tt_round(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor **out);
 tt_status tt_round_(tt_ctx *c, tt_tensor *self, const tt_round_opts *opts);
 tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor *dst);
 
-/* Whether each element is nan; of complex numbers, either part. */
+/* Tests whether each element is nan; for complex elements, whether either part is. */
 tt_status tt_isnan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Whether each element is infinite; of complex numbers, either part. */
+/* Tests whether each element is infinite; for complex elements, whether either part is. */
 tt_status tt_isinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Whether each element is neither infinite nor nan; of complex numbers, both parts. */
+/* Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite. */
 tt_status tt_isfinite(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape). */
+/* Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+     size: sizes of the view; one of them may be -1 and is inferred */
 tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);
 
-/* Another shape: a view where the strides allow it, else a copy. One size may be -1. */
+/* Returns self with another shape: a view if the strides allow it, else a copy.
+     shape: sizes of the result; one of them may be -1 and is inferred */
 tt_status tt_reshape(tt_ctx *c, const tt_tensor *self, const int64_t *shape, int64_t n_shape, tt_tensor **out);
 
-/* Swaps two dimensions. */
+/* Returns a view with two dimensions swapped.
+     dim0: first dimension
+     dim1: second dimension */
 tt_status tt_transpose(tt_ctx *c, const tt_tensor *self, int64_t dim0, int64_t dim1, tt_tensor **out);
 
-/* The transpose of a matrix; tensors of fewer dimensions are returned as they are. */
+/* Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are. */
 tt_status tt_t(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Reorders the dimensions: dimension i of the result is dimension dims[i] of self. */
+/* Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
+     dims: the new order of all dimensions */
 tt_status tt_permute(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
 
-/* Repeats dimensions of size 1 without copying; -1 keeps a size; new dimensions come in front. */
+/* Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are
+   added in front.
+     size: sizes of the view; -1 keeps a size */
 tt_status tt_expand(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);
 
-/* Removes all dimensions of size 1. */
+/* Returns a view without the dimensions of size 1. */
 tt_status tt_squeeze(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Removes the listed dimensions where their size is 1. */
+/* Returns a view without the listed dimensions whose size is 1.
+     dim: dimensions to remove; those of other sizes are kept */
 tt_status tt_squeeze_dims(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, tt_tensor **out);
 
-/* Inserts a dimension of size 1 before `dim` (in [-ndim - 1, ndim]). */
+/* Returns a view with a new dimension of size 1.
+     dim: position of the new dimension, in [-ndim - 1, ndim] */
 tt_status tt_unsqueeze(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **out);
 
-/* The slice at `index` of dimension `dim`, which disappears. */
+/* Returns a view of one index of dim, without that dimension.
+     dim: dimension to index
+     index: position along dim; negative values count from the end */
 tt_status tt_select(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t index, tt_tensor **out);
 
-/* The same data without its history. */
+/* Returns a view of self that is detached from the autograd graph and requires no gradient. */
 tt_status tt_detach(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Every step-th index of `dim` from start up to, not including, end; both may be negative and are clipped.
-     start: first index
-     end: index after the last
-     step: at least 1 */
+/* Returns a view of every step-th index of dim from start up to, but not including, end. Both bounds may be
+   negative and are clipped to the dimension.
+     dim: dimension to slice
+     start: first index; default: the first
+     end: end of the indices, which it excludes; default: the size of dim
+     step: difference between indices, at least 1 */
 typedef struct tt_slice_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t start; /* first index; default None */
-  int64_t end; /* index after the last; default None */
-  int64_t step; /* at least 1; default 1 */
+  int64_t start; /* first index; default: the first */
+  int64_t end; /* end of the indices, which it excludes; default: the size of dim */
+  int64_t step; /* difference between indices, at least 1; default: 1 */
 } tt_slice_opts;
 #define TT_SLICE_START (UINT64_C(1) << 0)
 #define TT_SLICE_END (UINT64_C(1) << 1)
 #define TT_SLICE_STEP (UINT64_C(1) << 2)
 tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice_opts *opts, tt_tensor **out);
 
-/* A view by explicit sizes and strides (in elements) of self's storage; it must lie inside that.
+/* Returns a view of the storage of self with the given sizes and strides. Every element must be inside the
+   storage.
+     size: sizes of the view
+     stride: strides of the view, in elements
      storage_offset: first element in the storage; default: that of self */
 typedef struct tt_as_strided_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t storage_offset; /* first element in the storage; default: that of self; default None */
+  int64_t storage_offset; /* first element in the storage; default: that of self */
 } tt_as_strided_opts;
 #define TT_AS_STRIDED_STORAGE_OFFSET (UINT64_C(1) << 0)
 tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts, tt_tensor **out);
 
-/* Joins the dimensions start_dim … end_dim into one: a view where the strides allow it, else a copy. A 0-dim
-   tensor becomes one of shape [1].
+/* Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor
+   becomes 1-D.
      start_dim: first dimension to join
      end_dim: last dimension to join */
 typedef struct tt_flatten_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t start_dim; /* first dimension to join; default 0 */
-  int64_t end_dim; /* last dimension to join; default -1 */
+  int64_t start_dim; /* first dimension to join; default: 0 */
+  int64_t end_dim; /* last dimension to join; default: -1 */
 } tt_flatten_opts;
 #define TT_FLATTEN_START_DIM (UINT64_C(1) << 0)
 #define TT_FLATTEN_END_DIM (UINT64_C(1) << 1)
 tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts, tt_tensor **out);
 
-/* Splits dimension `dim` into several of the given sizes; one size may be -1.
-     sizes: their product is the size of dim */
+/* Returns a view in which dim is split into several dimensions.
+     dim: dimension to split
+     sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is inferred */
 tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes, int64_t n_sizes, tt_tensor **out);
 
-/* Views of the slices along `dim`, which they do not have.
-     dim: dimension to take apart */
+/* Returns a view of each index of dim, without that dimension.
+     dim: dimension to remove */
 typedef struct tt_unbind_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension to take apart; default 0 */
+  int64_t dim; /* dimension to remove; default: 0 */
 } tt_unbind_opts;
 #define TT_UNBIND_DIM (UINT64_C(1) << 0)
 tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
-/* A view of the indices start … start + length - 1 of `dim`.
-     start: first index; negative ones count from the end
+/* Returns a view of the indices start … start + length - 1 of dim.
+     dim: dimension to narrow
+     start: first index; negative values count from the end
      length: number of indices */
 tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length, tt_tensor **out);
 
-/* A view of the diagonal of the matrices that dim1 (rows) and dim2 (columns) span; it is the last dimension of the
-   result.
-     offset: 0: the main diagonal; above it if positive, below it if negative
+/* Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last dimension
+   of the view.
+     offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
      dim1: dimension of the rows
      dim2: dimension of the columns */
 typedef struct tt_diagonal_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t offset; /* 0: the main diagonal; above it if positive, below it if negative; default 0 */
-  int64_t dim1; /* dimension of the rows; default 0 */
-  int64_t dim2; /* dimension of the columns; default 1 */
+  int64_t offset; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it; default: 0 */
+  int64_t dim1; /* dimension of the rows; default: 0 */
+  int64_t dim2; /* dimension of the columns; default: 1 */
 } tt_diagonal_opts;
 #define TT_DIAGONAL_OFFSET (UINT64_C(1) << 0)
 #define TT_DIAGONAL_DIM1 (UINT64_C(1) << 1)

@@ -19,12 +19,12 @@ extern "C" {
      maximize: ascends */
 typedef struct tt_optim_sgd_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double lr; /* learning rate; default 1e-3 */
-  double momentum; /* momentum factor; default 0 */
-  double dampening; /* of the gradient's part in the momentum; default 0 */
-  double weight_decay; /* factor of the parameter that is added to its gradient; default 0 */
-  int32_t nesterov; /* Nesterov's momentum; needs a momentum and no dampening; default false */
-  int32_t maximize; /* ascends; default false */
+  double lr; /* learning rate; default: 1e-3 */
+  double momentum; /* momentum factor; default: 0 */
+  double dampening; /* of the gradient's part in the momentum; default: 0 */
+  double weight_decay; /* factor of the parameter that is added to its gradient; default: 0 */
+  int32_t nesterov; /* Nesterov's momentum; needs a momentum and no dampening; default: false */
+  int32_t maximize; /* ascends; default: false */
 } tt_optim_sgd_opts;
 #define TT_OPTIM_SGD_LR (UINT64_C(1) << 0)
 #define TT_OPTIM_SGD_MOMENTUM (UINT64_C(1) << 1)
@@ -46,13 +46,13 @@ tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params, co
      decoupled_weight_decay: decays the parameter by lr weight_decay instead, as AdamW */
 typedef struct tt_optim_adam_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double lr; /* learning rate; default 1e-3 */
-  double betas[2]; /* decay of m and of v; default (0.9, 0.999) */
-  double eps; /* added to the denominator; default 1e-8 */
-  double weight_decay; /* factor of the parameter that is added to its gradient; default 0 */
-  int32_t amsgrad; /* divides by the largest v so far; default false */
-  int32_t maximize; /* ascends; default false */
-  int32_t decoupled_weight_decay; /* decays the parameter by lr weight_decay instead, as AdamW; default false */
+  double lr; /* learning rate; default: 1e-3 */
+  double betas[2]; /* decay of m and of v; default: (0.9, 0.999) */
+  double eps; /* added to the denominator; default: 1e-8 */
+  double weight_decay; /* factor of the parameter that is added to its gradient; default: 0 */
+  int32_t amsgrad; /* divides by the largest v so far; default: false */
+  int32_t maximize; /* ascends; default: false */
+  int32_t decoupled_weight_decay; /* decays the parameter by lr weight_decay instead, as AdamW; default: false */
 } tt_optim_adam_opts;
 #define TT_OPTIM_ADAM_LR (UINT64_C(1) << 0)
 #define TT_OPTIM_ADAM_BETAS (UINT64_C(1) << 1)
@@ -73,12 +73,12 @@ tt_status tt_optim_adam(tt_ctx *c, tt_tensor *const *params, int64_t n_params, c
      maximize: ascends */
 typedef struct tt_optim_adamw_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double lr; /* learning rate; default 1e-3 */
-  double betas[2]; /* decay of the averages of the gradient and of its square; default (0.9, 0.999) */
-  double eps; /* added to the denominator; default 1e-8 */
-  double weight_decay; /* share of the parameter that is taken off, times lr; default 1e-2 */
-  int32_t amsgrad; /* divides by the largest average of the square so far; default false */
-  int32_t maximize; /* ascends; default false */
+  double lr; /* learning rate; default: 1e-3 */
+  double betas[2]; /* decay of the averages of the gradient and of its square; default: (0.9, 0.999) */
+  double eps; /* added to the denominator; default: 1e-8 */
+  double weight_decay; /* share of the parameter that is taken off, times lr; default: 1e-2 */
+  int32_t amsgrad; /* divides by the largest average of the square so far; default: false */
+  int32_t maximize; /* ascends; default: false */
 } tt_optim_adamw_opts;
 #define TT_OPTIM_ADAMW_LR (UINT64_C(1) << 0)
 #define TT_OPTIM_ADAMW_BETAS (UINT64_C(1) << 1)
@@ -99,13 +99,13 @@ tt_status tt_optim_adamw(tt_ctx *c, tt_tensor *const *params, int64_t n_params, 
      maximize: ascends */
 typedef struct tt_optim_rmsprop_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double lr; /* learning rate; default 1e-2 */
-  double alpha; /* decay of the average; default 0.99 */
-  double eps; /* added to the denominator; default 1e-8 */
-  double weight_decay; /* factor of the parameter that is added to its gradient; default 0 */
-  double momentum; /* momentum factor; default 0 */
-  int32_t centered; /* divides by the standard deviation instead; default false */
-  int32_t maximize; /* ascends; default false */
+  double lr; /* learning rate; default: 1e-2 */
+  double alpha; /* decay of the average; default: 0.99 */
+  double eps; /* added to the denominator; default: 1e-8 */
+  double weight_decay; /* factor of the parameter that is added to its gradient; default: 0 */
+  double momentum; /* momentum factor; default: 0 */
+  int32_t centered; /* divides by the standard deviation instead; default: false */
+  int32_t maximize; /* ascends; default: false */
 } tt_optim_rmsprop_opts;
 #define TT_OPTIM_RMSPROP_LR (UINT64_C(1) << 0)
 #define TT_OPTIM_RMSPROP_ALPHA (UINT64_C(1) << 1)
@@ -126,12 +126,12 @@ tt_status tt_optim_rmsprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params
      maximize: ascends */
 typedef struct tt_optim_adagrad_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double lr; /* learning rate; default 1e-2 */
-  double lr_decay; /* lr is divided by 1 + lr_decay (step - 1); default 0 */
-  double weight_decay; /* factor of the parameter that is added to its gradient; default 0 */
-  double initial_accumulator_value; /* the sum starts with it; default 0 */
-  double eps; /* added to the denominator; default 1e-10 */
-  int32_t maximize; /* ascends; default false */
+  double lr; /* learning rate; default: 1e-2 */
+  double lr_decay; /* lr is divided by 1 + lr_decay (step - 1); default: 0 */
+  double weight_decay; /* factor of the parameter that is added to its gradient; default: 0 */
+  double initial_accumulator_value; /* the sum starts with it; default: 0 */
+  double eps; /* added to the denominator; default: 1e-10 */
+  int32_t maximize; /* ascends; default: false */
 } tt_optim_adagrad_opts;
 #define TT_OPTIM_ADAGRAD_LR (UINT64_C(1) << 0)
 #define TT_OPTIM_ADAGRAD_LR_DECAY (UINT64_C(1) << 1)
@@ -145,8 +145,8 @@ tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params
      last_epoch: steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr */
 typedef struct tt_lr_step_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double gamma; /* default 0.1 */
-  int64_t last_epoch; /* steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr; default -1 */
+  double gamma; /* default: 0.1 */
+  int64_t last_epoch; /* steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr; default: -1 */
 } tt_lr_step_opts;
 #define TT_LR_STEP_GAMMA (UINT64_C(1) << 0)
 #define TT_LR_STEP_LAST_EPOCH (UINT64_C(1) << 1)
@@ -156,8 +156,8 @@ tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size, cons
      milestones: numbers of steps, in any order; one that stands twice counts twice */
 typedef struct tt_lr_multi_step_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double gamma; /* default 0.1 */
-  int64_t last_epoch; /* default -1 */
+  double gamma; /* default: 0.1 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_multi_step_opts;
 #define TT_LR_MULTI_STEP_GAMMA (UINT64_C(1) << 0)
 #define TT_LR_MULTI_STEP_LAST_EPOCH (UINT64_C(1) << 1)
@@ -166,9 +166,9 @@ tt_status tt_lr_multi_step(tt_ctx *c, tt_optimizer *optimizer, const int64_t *mi
 /* Multiplies each learning rate by factor for the first total_iters steps. */
 typedef struct tt_lr_constant_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double factor; /* default 0.3333333333333333 */
-  int64_t total_iters; /* default 5 */
-  int64_t last_epoch; /* default -1 */
+  double factor; /* default: 0.3333333333333333 */
+  int64_t total_iters; /* default: 5 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_constant_opts;
 #define TT_LR_CONSTANT_FACTOR (UINT64_C(1) << 0)
 #define TT_LR_CONSTANT_TOTAL_ITERS (UINT64_C(1) << 1)
@@ -178,10 +178,10 @@ tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constan
 /* Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters steps. */
 typedef struct tt_lr_linear_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double start_factor; /* default 0.3333333333333333 */
-  double end_factor; /* default 1.0 */
-  int64_t total_iters; /* default 5 */
-  int64_t last_epoch; /* default -1 */
+  double start_factor; /* default: 0.3333333333333333 */
+  double end_factor; /* default: 1.0 */
+  int64_t total_iters; /* default: 5 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_linear_opts;
 #define TT_LR_LINEAR_START_FACTOR (UINT64_C(1) << 0)
 #define TT_LR_LINEAR_END_FACTOR (UINT64_C(1) << 1)
@@ -192,7 +192,7 @@ tt_status tt_lr_linear(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_linear_op
 /* Multiplies each learning rate by gamma every step. */
 typedef struct tt_lr_exponential_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t last_epoch; /* default -1 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_exponential_opts;
 #define TT_LR_EXPONENTIAL_LAST_EPOCH (UINT64_C(1) << 0)
 tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma, const tt_lr_exponential_opts *opts, tt_scheduler **out);
@@ -200,9 +200,9 @@ tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma, co
 /* Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power. */
 typedef struct tt_lr_polynomial_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t total_iters; /* default 5 */
-  double power; /* default 1.0 */
-  int64_t last_epoch; /* default -1 */
+  int64_t total_iters; /* default: 5 */
+  double power; /* default: 1.0 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_polynomial_opts;
 #define TT_LR_POLYNOMIAL_TOTAL_ITERS (UINT64_C(1) << 0)
 #define TT_LR_POLYNOMIAL_POWER (UINT64_C(1) << 1)
@@ -212,8 +212,8 @@ tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polyn
 /* Lets each learning rate fall to eta_min in T_max steps, as half a cosine. */
 typedef struct tt_lr_cosine_annealing_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eta_min; /* default 0.0 */
-  int64_t last_epoch; /* default -1 */
+  double eta_min; /* default: 0.0 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_cosine_annealing_opts;
 #define TT_LR_COSINE_ANNEALING_ETA_MIN (UINT64_C(1) << 0)
 #define TT_LR_COSINE_ANNEALING_LAST_EPOCH (UINT64_C(1) << 1)
@@ -231,20 +231,20 @@ tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_m
      three_phase: falls as it has risen, then further */
 typedef struct tt_lr_one_cycle_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t total_steps; /* or epochs and steps_per_epoch; default None */
-  int64_t epochs; /* default None */
-  int64_t steps_per_epoch; /* default None */
-  double pct_start; /* share of the steps in which the rate rises; default 0.3 */
-  int32_t anneal_strategy; /* default "cos" */
-  int32_t cycle_momentum; /* default true */
-  const double *base_momentum; /* at max_lr; as max_lr; default [0.85] */
+  int64_t total_steps; /* or epochs and steps_per_epoch; default: none */
+  int64_t epochs; /* default: none */
+  int64_t steps_per_epoch; /* default: none */
+  double pct_start; /* share of the steps in which the rate rises; default: 0.3 */
+  int32_t anneal_strategy; /* default: "cos" */
+  int32_t cycle_momentum; /* default: true */
+  const double *base_momentum; /* at max_lr; as max_lr; default: [0.85] */
   int64_t n_base_momentum;
-  const double *max_momentum; /* at the start; as max_lr; default [0.95] */
+  const double *max_momentum; /* at the start; as max_lr; default: [0.95] */
   int64_t n_max_momentum;
-  double div_factor; /* the rate starts with max_lr / div_factor; default 25.0 */
-  double final_div_factor; /* and ends with its start / final_div_factor; default 1e4 */
-  int32_t three_phase; /* falls as it has risen, then further; default false */
-  int64_t last_epoch; /* default -1 */
+  double div_factor; /* the rate starts with max_lr / div_factor; default: 25.0 */
+  double final_div_factor; /* and ends with its start / final_div_factor; default: 1e4 */
+  int32_t three_phase; /* falls as it has risen, then further; default: false */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_one_cycle_opts;
 #define TT_LR_ONE_CYCLE_TOTAL_STEPS (UINT64_C(1) << 0)
 #define TT_LR_ONE_CYCLE_EPOCHS (UINT64_C(1) << 1)
@@ -263,7 +263,7 @@ tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_
 /* One scheduler after another: schedulers[i + 1] takes over at milestones[i]. */
 typedef struct tt_lr_sequential_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t last_epoch; /* default -1 */
+  int64_t last_epoch; /* default: -1 */
 } tt_lr_sequential_opts;
 #define TT_LR_SEQUENTIAL_LAST_EPOCH (UINT64_C(1) << 0)
 tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *const *schedulers, int64_t n_schedulers, const int64_t *milestones, int64_t n_milestones, const tt_lr_sequential_opts *opts, tt_scheduler **out);

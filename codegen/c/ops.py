@@ -120,7 +120,7 @@ def opts_struct(op):
         "  uint64_t set; /* bit k: the k-th field below is given */",
     ]
     for a in op.options:
-        doc = f" /* {a.doc}; default {a.default} */" if a.doc else f" /* default {a.default} */"
+        doc = f" /* {a.doc_with_default} */"
         if a.type in LISTS:
             lines += [f"  {LISTS[a.type]}{a.name};{doc}", f"  int64_t n_{a.name};"]
         elif a.type == "Float[2]":

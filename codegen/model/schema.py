@@ -72,6 +72,14 @@ class Arg:
     doc: str = ""
 
     @property
+    def doc_with_default(self):
+        """The doc and the default, which a doc may state itself: "default: the dtype of self"."""
+        if "default: " in self.doc:
+            return self.doc
+        default = "default: none" if self.default == "None" else f"default: {self.default}"
+        return f"{self.doc}; {default}" if self.doc else default
+
+    @property
     def enum(self):
         m = ENUM.match(self.type)
         return m.group(1) if m else None

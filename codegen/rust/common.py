@@ -147,7 +147,7 @@ def opts_struct(decl, c_name, what):
         t, base = a.type.rstrip("?"), snake(a.name)
         const = f"sys::TT_{c_name.upper()}_{a.name.upper()}"
         doc = (
-            f"{escaped(a.doc)}; default {escaped(a.default)}"
+            escaped(a.doc_with_default)
             if a.doc
             else f"Default {escaped(a.default)}."
         )

@@ -15,10 +15,11 @@ const AUTOPADDING = ("none" => 0, "valid" => 1, "same" => 2)
 """
     hardtanh(input, min_val=-1.0, max_val=1.0)
 
-Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
+bounds.
 
 - `min_val`: lower bound
-- `max_val`: upper bound, not below min_val
+- `max_val`: upper bound, at least min_val
 """
 function hardtanh(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_)
     opts = Ref(C.tt_hardtanh_opts(UInt64(3), f64(min_val), f64(max_val)))
@@ -31,10 +32,11 @@ end
     hardtanh!(input, min_val=-1.0, max_val=1.0)
 
 In place:
-Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
+bounds.
 
 - `min_val`: lower bound
-- `max_val`: upper bound, not below min_val
+- `max_val`: upper bound, at least min_val
 """
 function hardtanh!(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_)
     opts = Ref(C.tt_hardtanh_opts(UInt64(3), f64(min_val), f64(max_val)))
@@ -45,7 +47,7 @@ end
 """
     relu6(input)
 
-Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0.
+Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
 """
 function relu6(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -57,7 +59,7 @@ end
     relu6!(input)
 
 In place:
-Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0.
+Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
 """
 function relu6!(input::Tensor)
     check(C.tt_relu6_(ctx(), input))
@@ -67,9 +69,9 @@ end
 """
     leaky_relu(input, negative_slope=0.01)
 
-x where x > 0, else negative_slope x.
+Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
 
-- `negative_slope`: slope below 0
+- `negative_slope`: slope for x <= 0
 """
 function leaky_relu(input::Tensor, negative_slope_=0.01; negative_slope::Real=negative_slope_)
     opts = Ref(C.tt_leaky_relu_opts(UInt64(1), f64(negative_slope)))
@@ -82,9 +84,9 @@ end
     leaky_relu!(input, negative_slope=0.01)
 
 In place:
-x where x > 0, else negative_slope x.
+Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
 
-- `negative_slope`: slope below 0
+- `negative_slope`: slope for x <= 0
 """
 function leaky_relu!(input::Tensor, negative_slope_=0.01; negative_slope::Real=negative_slope_)
     opts = Ref(C.tt_leaky_relu_opts(UInt64(1), f64(negative_slope)))
@@ -95,9 +97,9 @@ end
 """
     elu(input, alpha=1.0)
 
-x where x > 0, else alpha (exp(x) - 1).
+Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
 
-- `alpha`: minus the limit towards -inf
+- `alpha`: scale of the negative part; the limit for x -> -inf is -alpha
 """
 function elu(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
     opts = Ref(C.tt_elu_opts(UInt64(1), f64(alpha)))
@@ -110,9 +112,9 @@ end
     elu!(input, alpha=1.0)
 
 In place:
-x where x > 0, else alpha (exp(x) - 1).
+Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
 
-- `alpha`: minus the limit towards -inf
+- `alpha`: scale of the negative part; the limit for x -> -inf is -alpha
 """
 function elu!(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
     opts = Ref(C.tt_elu_opts(UInt64(1), f64(alpha)))
@@ -123,9 +125,10 @@ end
 """
     gelu(input; approximate=\"none\", out=nothing)
 
-x times the probability that a standard normal variable is at most x.
+Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal
+distribution.
 
-- `approximate`: none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+- `approximate`: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2
 """
 function gelu(input::Tensor; approximate::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
     opts = Ref(C.tt_gelu_opts(UInt64(1), choice(APPROXIMATE, approximate, "approximate")))
@@ -141,7 +144,7 @@ end
 """
     silu(input)
 
-x sigmoid(x).
+Computes x * sigmoid(x), elementwise.
 """
 function silu(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -153,7 +156,7 @@ end
     silu!(input)
 
 In place:
-x sigmoid(x).
+Computes x * sigmoid(x), elementwise.
 """
 function silu!(input::Tensor)
     check(C.tt_silu_(ctx(), input))
@@ -163,7 +166,7 @@ end
 """
     mish(input)
 
-x tanh(softplus(x)).
+Computes x * tanh(softplus(x)), elementwise.
 """
 function mish(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -175,7 +178,7 @@ end
     mish!(input)
 
 In place:
-x tanh(softplus(x)).
+Computes x * tanh(softplus(x)), elementwise.
 """
 function mish!(input::Tensor)
     check(C.tt_mish_(ctx(), input))
@@ -185,10 +188,10 @@ end
 """
     softplus(input, beta=1.0, threshold=20.0; out=nothing)
 
-log(1 + exp(beta x)) / beta, a smooth relu.
+Computes log(1 + exp(beta * x)) / beta, elementwise: a smooth approximation of relu.
 
-- `beta`: sharpness of the bend
-- `threshold`: where beta x is greater, the result is x
+- `beta`: sharpness of the approximation
+- `threshold`: the result is x itself where beta * x is greater
 """
 function softplus(input::Tensor, beta_=1.0, threshold_=20.0; beta::Real=beta_, threshold::Real=threshold_, out=nothing)
     opts = Ref(C.tt_softplus_opts(UInt64(3), f64(beta), f64(threshold)))
@@ -204,7 +207,7 @@ end
 """
     logsigmoid(input; out=nothing)
 
-log(sigmoid(x)).
+Computes log(sigmoid(x)), elementwise, without underflow.
 """
 function logsigmoid(input::Tensor; out=nothing)
     if out !== nothing
@@ -219,7 +222,7 @@ end
 """
     hardswish(input)
 
-x relu6(x + 3) / 6.
+Computes x * relu6(x + 3) / 6, elementwise.
 """
 function hardswish(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -231,7 +234,7 @@ end
     hardswish!(input)
 
 In place:
-x relu6(x + 3) / 6.
+Computes x * relu6(x + 3) / 6, elementwise.
 """
 function hardswish!(input::Tensor)
     check(C.tt_hardswish_(ctx(), input))
@@ -241,7 +244,7 @@ end
 """
     hardsigmoid(input)
 
-relu6(x + 3) / 6.
+Computes relu6(x + 3) / 6, elementwise.
 """
 function hardsigmoid(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -253,7 +256,7 @@ end
     hardsigmoid!(input)
 
 In place:
-relu6(x + 3) / 6.
+Computes relu6(x + 3) / 6, elementwise.
 """
 function hardsigmoid!(input::Tensor)
     check(C.tt_hardsigmoid_(ctx(), input))
@@ -263,9 +266,9 @@ end
 """
     glu(input, dim=-1; dims=nothing)
 
-a sigmoid(b), where a and b are the halves of input along `dim`.
+Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along dim.
 
-- `dim`: dimension of even size
+- `dim`: dimension to split; its size must be even
 """
 function glu(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims, dim_))
     opts = Ref(C.tt_glu_opts(UInt64(1), c_dim(dim)))
@@ -277,7 +280,7 @@ end
 """
     softsign(input)
 
-x / (1 + |x|).
+Computes x / (1 + |x|), elementwise.
 """
 function softsign(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -288,7 +291,7 @@ end
 """
     relu(input)
 
-max(x, 0); nan stays nan. The gradient at 0 is 0.
+Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
 """
 function relu(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -300,7 +303,7 @@ end
     relu!(input)
 
 In place:
-max(x, 0); nan stays nan. The gradient at 0 is 0.
+Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
 """
 function relu!(input::Tensor)
     check(C.tt_relu_(ctx(), input))
@@ -310,7 +313,7 @@ end
 """
     add(input, other; alpha=1, out=nothing)
 
-Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
 
 - `other`: tensor or number to add
 - `alpha`: factor of other
@@ -373,7 +376,7 @@ end
     add!(input, other; alpha=1)
 
 In place:
-Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
 
 - `other`: tensor or number to add
 - `alpha`: factor of other
@@ -408,8 +411,10 @@ end
 """
     sub(input, other; alpha=1, out=nothing)
 
-Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
+supported.
 
+- `other`: tensor or number to subtract
 - `alpha`: factor of other
 """
 function sub(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::Number=1, out=nothing)
@@ -470,8 +475,10 @@ end
     sub!(input, other; alpha=1)
 
 In place:
-Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
+supported.
 
+- `other`: tensor or number to subtract
 - `alpha`: factor of other
 """
 function sub!(input::Tensor, other::Union{Tensor, Number}; alpha::Number=1)
@@ -508,7 +515,8 @@ const subtract! = sub!
 """
     rsub(input, other; alpha=1)
 
-Subtracts `alpha * self` from `other`, elementwise with broadcasting.
+Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are not
+supported.
 
 - `alpha`: factor of self
 """
@@ -544,7 +552,7 @@ end
 """
     mul(input, other; out=nothing)
 
-Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
+Computes self * other, elementwise with broadcasting and dtype promotion.
 """
 function mul(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -584,7 +592,7 @@ end
     mul!(input, other)
 
 In place:
-Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
+Computes self * other, elementwise with broadcasting and dtype promotion.
 """
 function mul!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -610,11 +618,11 @@ const multiply! = mul!
 """
     div(input, other; rounding_mode=\"none\", out=nothing)
 
-Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless rounding_mode is
-set.
+Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
+divided as float32; with it, integer division by zero is an error.
 
-- `rounding_mode`: none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's
-  /
+- `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like
+  / in C
 """
 function div(input::Union{Tensor, Number}, other::Union{Tensor, Number}; rounding_mode::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -656,11 +664,11 @@ end
     div!(input, other; rounding_mode=\"none\")
 
 In place:
-Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless rounding_mode is
-set.
+Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
+divided as float32; with it, integer division by zero is an error.
 
-- `rounding_mode`: none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's
-  /
+- `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like
+  / in C
 """
 function div!(input::Tensor, other::Union{Tensor, Number}; rounding_mode::Union{Union{AbstractString, Symbol}, Nothing}="none")
     if other isa Tensor
@@ -684,7 +692,7 @@ end
 """
     floor_divide(input, other; out=nothing)
 
-The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
 """
 function floor_divide(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -724,7 +732,7 @@ end
     floor_divide!(input, other)
 
 In place:
-The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
 """
 function floor_divide!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -746,7 +754,8 @@ end
 """
     fmod(input, other; out=nothing)
 
-The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
+self.
 """
 function fmod(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -785,7 +794,8 @@ end
     fmod!(input, other)
 
 In place:
-The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
+self.
 """
 function fmod!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -807,7 +817,8 @@ end
 """
     remainder(input, other; out=nothing)
 
-The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting.
+Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has
+the sign of other.
 """
 function remainder(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -847,7 +858,8 @@ end
     remainder!(input, other)
 
 In place:
-The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting.
+Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has
+the sign of other.
 """
 function remainder!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -869,8 +881,8 @@ end
 """
     atan2(input, other; out=nothing)
 
-The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise with
-broadcasting.
+Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
+elementwise with broadcasting.
 """
 function atan2(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -886,8 +898,8 @@ end
     atan2!(input, other)
 
 In place:
-The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise with
-broadcasting.
+Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
+elementwise with broadcasting.
 """
 function atan2!(input::Tensor, other::Tensor)
     check(C.tt_atan2_(ctx(), input, other))
@@ -901,7 +913,7 @@ const arctan2! = atan2!
 """
     neg(input; out=nothing)
 
-The negative of each element. Bool tensors are refused.
+Negates each element. Bool tensors are not supported.
 """
 function neg(input::Tensor; out=nothing)
     if out !== nothing
@@ -917,7 +929,7 @@ end
     neg!(input)
 
 In place:
-The negative of each element. Bool tensors are refused.
+Negates each element. Bool tensors are not supported.
 """
 function neg!(input::Tensor)
     check(C.tt_neg_(ctx(), input))
@@ -931,9 +943,9 @@ const negative! = neg!
 """
     pow(input, exponent; out=nothing)
 
-`self` to the power of `exponent`, elementwise with broadcasting and dtype promotion.
-`self` to the power of a number. Integers to negative integer powers are refused.
-A number to the power of `exponent`, elementwise.
+Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
+Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
+Raises a number to the power of each element of exponent.
 """
 function pow(input::Union{Tensor, Number}, exponent::Union{Tensor, Number}; out=nothing)
     if input isa Tensor && exponent isa Tensor
@@ -992,8 +1004,8 @@ end
     pow!(input, exponent)
 
 In place:
-`self` to the power of `exponent`, elementwise with broadcasting and dtype promotion.
-`self` to the power of a number. Integers to negative integer powers are refused.
+Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
+Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
 """
 function pow!(input::Tensor, exponent::Union{Tensor, Number})
     if exponent isa Tensor
@@ -1015,12 +1027,14 @@ end
 """
     max(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The largest element; nan if there is one. Equal largest elements share the gradient.
-The largest element of each slice of `dim` and its (first) position; nan wins.
-The larger of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-the gradient.
+Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally.
+Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is
+taken.
+Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
+gradient equally.
 
-- `keepdim`: keep the reduced dimension with size 1
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
 """
 function max(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing, keepdim::Bool=keeps(dims), out=nothing)
     other === nothing || (dim = other)
@@ -1053,12 +1067,14 @@ end
 """
     min(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The smallest element; nan if there is one. Equal smallest elements share the gradient.
-The smallest element of each slice of `dim` and its (first) position; nan wins.
-The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-the gradient.
+Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally.
+Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is
+taken.
+Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
+gradient equally.
 
-- `keepdim`: keep the reduced dimension with size 1
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
 """
 function min(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing, keepdim::Bool=keeps(dims), out=nothing)
     other === nothing || (dim = other)
@@ -1091,11 +1107,13 @@ end
 """
     clamp(input, min=nothing, max=nothing; out=nothing)
 
-Limits each element to [min, max]; nan stays nan. At least one bound is needed.
-Limits each element to [min, max], bounds being tensors that broadcast.
+Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
+the interval and at its bounds.
+Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
+must be given.
 
-- `min`: lower bound or none
-- `max`: upper bound or none
+- `min`: lower bound; none: unbounded
+- `max`: upper bound; none: unbounded
 """
 function clamp(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Tensor, Nothing}=min_, max::Union{Number, Tensor, Nothing}=max_, out=nothing)
     if min isa Union{Number, Nothing} && max isa Union{Number, Nothing}
@@ -1122,11 +1140,13 @@ end
     clamp!(input, min=nothing, max=nothing)
 
 In place:
-Limits each element to [min, max]; nan stays nan. At least one bound is needed.
-Limits each element to [min, max], bounds being tensors that broadcast.
+Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
+the interval and at its bounds.
+Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
+must be given.
 
-- `min`: lower bound or none
-- `max`: upper bound or none
+- `min`: lower bound; none: unbounded
+- `max`: upper bound; none: unbounded
 """
 function clamp!(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Tensor, Nothing}=min_, max::Union{Number, Tensor, Nothing}=max_)
     if min isa Union{Number, Nothing} && max isa Union{Number, Nothing}
@@ -1146,11 +1166,11 @@ const clip! = clamp!
 """
     cat(tensors, dim=1; dims=nothing, out=nothing)
 
-Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
-promoted.
+Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without
+elements are skipped.
 
 - `tensors`: at least one tensor
-- `dim`: dimension to join along
+- `dim`: dimension to concatenate along
 """
 function cat(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_), out=nothing)
     tensors_v = handles(tensors)
@@ -1167,10 +1187,10 @@ end
 """
     stack(tensors, dim=1; dims=nothing, out=nothing)
 
-Joins tensors of one shape along a new dimension.
+Concatenates tensors of equal shape along a new dimension.
 
 - `tensors`: at least one tensor
-- `dim`: where the new dimension stands, in [-ndim - 1, ndim]
+- `dim`: position of the new dimension, in [-ndim - 1, ndim]
 """
 function stack(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_), out=nothing)
     tensors_v = handles(tensors)
@@ -1187,11 +1207,13 @@ end
 """
     split(input, split_size, dim=1; dims=nothing)
 
-Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
-Views of split_sizes[i] consecutive indices of `dim` each.
+Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a
+multiple.
+Splits self along dim into views of the given sizes.
 
+- `split_size`: size of each view along dim
 - `dim`: dimension to split
-- `split_sizes`: their sum is the size of dim
+- `split_sizes`: sizes of the views; their sum must be the size of dim
 """
 function split(input::Tensor, split_size_=required, dim_=1; dims=nothing, split_size::Union{Ints, Required}=split_size_, split_sizes=nothing, dim::Integer=chosen_one(dims, dim_))
     split_size === required && missing_argument(:split_size)
@@ -1210,9 +1232,9 @@ end
 """
     chunk(input, chunks, dim=1; dims=nothing)
 
-At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
+Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
 
-- `chunks`: number of parts, at least 1
+- `chunks`: number of views, at least 1
 - `dim`: dimension to split
 """
 function chunk(input::Tensor, chunks_=required, dim_=1; dims=nothing, chunks::Union{Integer, Required}=chunks_, dim::Integer=chosen_one(dims, dim_))
@@ -1224,7 +1246,7 @@ end
 """
     flip(input, dims...)
 
-A copy with the order of the indices of `dims` reversed.
+Returns a copy with the order of the elements reversed along dims.
 
 - `dims`: dimensions to reverse
 """
@@ -1239,11 +1261,11 @@ end
 """
     roll(input, shifts, dims=nothing)
 
-A copy whose element i of a dimension is self's element i - shift, around the end. Without dims the flattened
-tensor rolls.
+Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start.
+Without dims, self is flattened first and then restored to its shape.
 
-- `shifts`: by how much, one entry per dimension
-- `dims`: dimensions to roll; none: the flattened tensor
+- `shifts`: numbers of positions, one per dimension; may be negative
+- `dims`: dimensions to shift along; an empty list: the flattened tensor
 """
 function roll(input::Tensor, shifts_=required, dims_=nothing; shifts::Union{Ints, Required}=shifts_, dims::Union{Ints, Nothing}=dims_)
     shifts === required && missing_argument(:shifts)
@@ -1257,9 +1279,9 @@ end
 """
     repeat(input, repeats...)
 
-Copies of self side by side: repeats[i] of them along dimension i; new dimensions come in front.
+Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading dimensions.
 
-- `repeats`: at least one entry per dimension of self
+- `repeats`: numbers of copies, at least one entry per dimension of self
 """
 function repeat(input::Tensor, repeats...)
     repeats = gathered(repeats)
@@ -1272,9 +1294,9 @@ end
 """
     tile(input, dims...)
 
-As repeat, but dims may have fewer entries than self has dimensions: the leading ones are kept as they are.
+Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
 
-- `dims`: number of copies along the last dimensions
+- `dims`: numbers of copies along the last dimensions
 """
 function tile(input::Tensor, dims...)
     dims = gathered(dims)
@@ -1287,11 +1309,12 @@ end
 """
     pad(input, pad; mode=\"constant\", value=nothing)
 
-Adds elements before and after those of the last dimensions; negative numbers take some away.
+Pads the last dimensions of input; negative amounts crop.
 
-- `pad`: (before, after) of the last dimension, then of the one before it, …
-- `mode`: constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end
-- `value`: of constant padding; none: 0
+- `pad`: amounts before and after the last dimension, then before and after the one before it, …
+- `mode`: constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the
+  edge; circular: continues at the other end
+- `value`: padding value of mode constant; default: 0
 """
 function pad(input::Tensor, pad_=required; pad::Union{Ints, Required}=pad_, mode::Union{Union{AbstractString, Symbol}, Nothing}="constant", value::Union{Number, Nothing}=nothing)
     pad === required && missing_argument(:pad)
@@ -1305,10 +1328,10 @@ end
 """
     constant_pad_nd(input, pad, value=0)
 
-Adds elements of one value before and after those of the last dimensions; negative numbers take some away.
+Pads the last dimensions of self with a constant; negative amounts crop.
 
-- `pad`: (before, after) of the last dimension, then of the one before it, …
-- `value`: of the new elements
+- `pad`: amounts before and after the last dimension, then before and after the one before it, …
+- `value`: padding value
 """
 function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints, Required}=pad_, value::Number=value_)
     pad === required && missing_argument(:pad)
@@ -1322,19 +1345,19 @@ end
 """
     scaled_dot_product_attention(query, key, value, attn_mask=nothing, dropout_p=0.0; is_causal=false, scale=nothing, enable_gqa=false, generator=nothing)
 
-dropout(softmax(query key^T scale + attn_mask)) value over the last two dimensions, without an array of
-queries by keys. A query that no key takes part in gets zeros.
+Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions, without
+storing the matrix of scores. Queries whose keys are all masked give zeros.
 
-- `query`: (…, heads, queries, width)
-- `key`: (…, heads, keys, width)
-- `value`: (…, heads, keys, width of the result)
-- `attn_mask`: broadcasts to (…, heads, queries, keys): bool, true where a key takes part, or floating, added
-  to the scores
-- `dropout_p`: probability of zeroing a weight, in [0, 1]
-- `is_causal`: query i sees keys 0 … i; not beside attn_mask
-- `scale`: 1 / sqrt(width) by default
-- `enable_gqa`: key and value may have fewer heads, each for as many query heads in a row
-- `generator`: the ctx's own by default
+- `query`: (…, heads, L, E)
+- `key`: (…, heads, S, E)
+- `value`: (…, heads, S, Ev); the result is (…, heads, L, Ev)
+- `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the
+  scores
+- `dropout_p`: probability of dropping an attention weight, in [0, 1]
+- `is_causal`: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
+- `scale`: factor of the scores; default: 1 / sqrt(E)
+- `enable_gqa`: grouped query attention: the number of heads of query is a multiple of that of key and value
+- `generator`: random number generator; default: the one of the ctx
 """
 function scaled_dot_product_attention(query::Tensor, key::Tensor, value::Tensor, attn_mask_=nothing, dropout_p_=0.0; attn_mask::Union{Tensor, Nothing}=attn_mask_, dropout_p::Real=dropout_p_, is_causal::Bool=false, scale::Union{Real, Nothing}=nothing, enable_gqa::Bool=false, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_scaled_dot_product_attention_opts(UInt64(11) | given(scale, 2) | given(generator, 4), f64(dropout_p), flag(is_causal), f64(scale), flag(enable_gqa), handle(generator)))
@@ -1346,7 +1369,7 @@ end
 """
     bitwise_and(input, other; out=nothing)
 
-self & other of each bit, elementwise with broadcasting; integers and bools.
+Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_and(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -1386,7 +1409,7 @@ end
     bitwise_and!(input, other)
 
 In place:
-self & other of each bit, elementwise with broadcasting; integers and bools.
+Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_and!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1408,7 +1431,7 @@ end
 """
     bitwise_or(input, other; out=nothing)
 
-self | other of each bit, elementwise with broadcasting; integers and bools.
+Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_or(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -1448,7 +1471,7 @@ end
     bitwise_or!(input, other)
 
 In place:
-self | other of each bit, elementwise with broadcasting; integers and bools.
+Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_or!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1470,7 +1493,7 @@ end
 """
     bitwise_xor(input, other; out=nothing)
 
-self ^ other of each bit, elementwise with broadcasting; integers and bools.
+Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_xor(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -1510,7 +1533,7 @@ end
     bitwise_xor!(input, other)
 
 In place:
-self ^ other of each bit, elementwise with broadcasting; integers and bools.
+Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_xor!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1532,7 +1555,7 @@ end
 """
     bitwise_not(input; out=nothing)
 
-~self of each bit; integers and bools.
+Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
 """
 function bitwise_not(input::Tensor; out=nothing)
     if out !== nothing
@@ -1548,7 +1571,7 @@ end
     bitwise_not!(input)
 
 In place:
-~self of each bit; integers and bools.
+Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
 """
 function bitwise_not!(input::Tensor)
     check(C.tt_bitwise_not_(ctx(), input))
@@ -1558,7 +1581,8 @@ end
 """
     bitwise_left_shift(input, other; out=nothing)
 
-self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width.
+Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where
+other is negative or at least the number of bits.
 """
 function bitwise_left_shift(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -1598,7 +1622,8 @@ end
     bitwise_left_shift!(input, other)
 
 In place:
-self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width.
+Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where
+other is negative or at least the number of bits.
 """
 function bitwise_left_shift!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1620,8 +1645,8 @@ end
 """
     bitwise_right_shift(input, other; out=nothing)
 
-self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less
-than the width.
+Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied,
+so the result is 0 or -1 where other is negative or at least the number of bits.
 """
 function bitwise_right_shift(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -1661,8 +1686,8 @@ end
     bitwise_right_shift!(input, other)
 
 In place:
-self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less
-than the width.
+Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied,
+so the result is 0 or -1 where other is negative or at least the number of bits.
 """
 function bitwise_right_shift!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1684,7 +1709,7 @@ end
 """
     eq(input, other; out=nothing)
 
-self == other, elementwise with broadcasting.
+Tests self == other, elementwise with broadcasting. The result is bool.
 """
 function eq(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -1723,7 +1748,7 @@ end
     eq!(input, other)
 
 In place:
-self == other, elementwise with broadcasting.
+Tests self == other, elementwise with broadcasting. The result is bool.
 """
 function eq!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1745,7 +1770,7 @@ end
 """
     ne(input, other; out=nothing)
 
-self != other, elementwise with broadcasting.
+Tests self != other, elementwise with broadcasting. The result is bool.
 """
 function ne(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -1784,7 +1809,7 @@ end
     ne!(input, other)
 
 In place:
-self != other, elementwise with broadcasting.
+Tests self != other, elementwise with broadcasting. The result is bool.
 """
 function ne!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1810,7 +1835,7 @@ const not_equal! = ne!
 """
     lt(input, other; out=nothing)
 
-self < other, elementwise with broadcasting.
+Tests self < other, elementwise with broadcasting. The result is bool.
 """
 function lt(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -1849,7 +1874,7 @@ end
     lt!(input, other)
 
 In place:
-self < other, elementwise with broadcasting.
+Tests self < other, elementwise with broadcasting. The result is bool.
 """
 function lt!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1875,7 +1900,7 @@ const less! = lt!
 """
     le(input, other; out=nothing)
 
-self <= other, elementwise with broadcasting.
+Tests self <= other, elementwise with broadcasting. The result is bool.
 """
 function le(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -1914,7 +1939,7 @@ end
     le!(input, other)
 
 In place:
-self <= other, elementwise with broadcasting.
+Tests self <= other, elementwise with broadcasting. The result is bool.
 """
 function le!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1940,7 +1965,7 @@ const less_equal! = le!
 """
     gt(input, other; out=nothing)
 
-self > other, elementwise with broadcasting.
+Tests self > other, elementwise with broadcasting. The result is bool.
 """
 function gt(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -1979,7 +2004,7 @@ end
     gt!(input, other)
 
 In place:
-self > other, elementwise with broadcasting.
+Tests self > other, elementwise with broadcasting. The result is bool.
 """
 function gt!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -2005,7 +2030,7 @@ const greater! = gt!
 """
     ge(input, other; out=nothing)
 
-self >= other, elementwise with broadcasting.
+Tests self >= other, elementwise with broadcasting. The result is bool.
 """
 function ge(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -2044,7 +2069,7 @@ end
     ge!(input, other)
 
 In place:
-self >= other, elementwise with broadcasting.
+Tests self >= other, elementwise with broadcasting. The result is bool.
 """
 function ge!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -2070,7 +2095,7 @@ const greater_equal! = ge!
 """
     logical_not(input; out=nothing)
 
-True where an element is 0. nan is not 0.
+Tests whether each element is 0. The result is bool; nan is not 0.
 """
 function logical_not(input::Tensor; out=nothing)
     if out !== nothing
@@ -2086,7 +2111,7 @@ end
     logical_not!(input)
 
 In place:
-True where an element is 0. nan is not 0.
+Tests whether each element is 0. The result is bool; nan is not 0.
 """
 function logical_not!(input::Tensor)
     check(C.tt_logical_not_(ctx(), input))
@@ -2096,7 +2121,7 @@ end
 """
     logical_and(input, other; out=nothing)
 
-True where both elements are not 0, with broadcasting. nan is not 0.
+Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
 """
 function logical_and(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -2112,7 +2137,7 @@ end
     logical_and!(input, other)
 
 In place:
-True where both elements are not 0, with broadcasting. nan is not 0.
+Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
 """
 function logical_and!(input::Tensor, other::Tensor)
     check(C.tt_logical_and_(ctx(), input, other))
@@ -2122,7 +2147,8 @@ end
 """
     logical_or(input, other; out=nothing)
 
-True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
+is nonzero.
 """
 function logical_or(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -2138,7 +2164,8 @@ end
     logical_or!(input, other)
 
 In place:
-True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
+is nonzero.
 """
 function logical_or!(input::Tensor, other::Tensor)
     check(C.tt_logical_or_(ctx(), input, other))
@@ -2148,7 +2175,8 @@ end
 """
     logical_xor(input, other; out=nothing)
 
-True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
+is nonzero.
 """
 function logical_xor(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -2164,7 +2192,8 @@ end
     logical_xor!(input, other)
 
 In place:
-True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
+is nonzero.
 """
 function logical_xor!(input::Tensor, other::Tensor)
     check(C.tt_logical_xor_(ctx(), input, other))
@@ -2174,16 +2203,16 @@ end
 """
     conv1d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
-The convolution (cross-correlation) of signals: sums of products of weight with windows of input. input: (N,
-C, L) or (C, L).
-conv1d with padding by name.
+Computes a 1-D convolution (cross-correlation) of signals.
+Computes a 1-D convolution, like conv1d, with the padding given by name.
 
+- `input`: (N, C, L) or (C, L)
 - `weight`: (out, C / groups, k)
-- `bias`: (out), or none
-- `stride`: step of the windows
-- `padding`: zeros that count as lying on each side of input
-- `dilation`: distance of the input elements of a window
-- `groups`: channels of input and output are divided into so many groups without links between them
+- `bias`: (out); none: no bias
+- `stride`: step between windows
+- `padding`: number of zeros added on both sides of each spatial dimension
+- `dilation`: step between the elements of a window
+- `groups`: number of blocked connections from input to output channels; divides both
 """
 function conv1d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
     if padding isa Union{Ints, Nothing}
@@ -2208,16 +2237,16 @@ end
 """
     conv2d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
-The convolution (cross-correlation) of images. input: (N, C, H, W) or (C, H, W). The result is channels_last
-if input or weight is.
-conv2d with padding by name.
+Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
+Computes a 2-D convolution, like conv2d, with the padding given by name.
 
+- `input`: (N, C, H, W) or (C, H, W)
 - `weight`: (out, C / groups, kh, kw)
-- `bias`: (out), or none
-- `stride`: step of the windows
-- `padding`: zeros that count as lying on each side of input
-- `dilation`: distance of the input elements of a window
-- `groups`: channels of input and output are divided into so many groups without links between them
+- `bias`: (out); none: no bias
+- `stride`: step between windows
+- `padding`: number of zeros added on both sides of each spatial dimension
+- `dilation`: step between the elements of a window
+- `groups`: number of blocked connections from input to output channels; divides both
 """
 function conv2d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
     if padding isa Union{Ints, Nothing}
@@ -2242,15 +2271,16 @@ end
 """
     conv3d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
-The convolution (cross-correlation) of volumes. input: (N, C, D, H, W) or (C, D, H, W).
-conv3d with padding by name.
+Computes a 3-D convolution (cross-correlation) of volumes.
+Computes a 3-D convolution, like conv3d, with the padding given by name.
 
+- `input`: (N, C, D, H, W) or (C, D, H, W)
 - `weight`: (out, C / groups, kd, kh, kw)
-- `bias`: (out), or none
-- `stride`: step of the windows
-- `padding`: zeros that count as lying on each side of input
-- `dilation`: distance of the input elements of a window
-- `groups`: channels of input and output are divided into so many groups without links between them
+- `bias`: (out); none: no bias
+- `stride`: step between windows
+- `padding`: number of zeros added on both sides of each spatial dimension
+- `dilation`: step between the elements of a window
+- `groups`: number of blocked connections from input to output channels; divides both
 """
 function conv3d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
     if padding isa Union{Ints, Nothing}
@@ -2275,15 +2305,18 @@ end
 """
     conv_transpose1d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 
-The transpose of the linear map that conv1d with this weight is. input: (N, C, L) or (C, L).
+Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
 
+- `input`: (N, C, L) or (C, L)
 - `weight`: (C, out / groups, k)
-- `bias`: (out), or none
-- `stride`: step of the windows in the result
-- `padding`: dilation * (k - 1) - padding zeros count as lying on each side of input
-- `output_padding`: elements that one side of the result has more; smaller than stride or dilation
-- `groups`: channels of input and output are divided into so many groups without links between them
-- `dilation`: distance of the elements of a window
+- `bias`: (out); none: no bias
+- `stride`: step between windows in the result
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+  padding zeros are added to input
+- `output_padding`: elements added to one side of each spatial dimension of the result; less than stride or
+  dilation
+- `groups`: number of blocked connections from input to output channels; divides both
+- `dilation`: step between the elements of a window
 """
 function conv_transpose1d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, dilation::Ints=1)
     stride_v = ints(stride)
@@ -2299,15 +2332,18 @@ end
 """
     conv_transpose2d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 
-The transpose of the linear map that conv2d with this weight is. input: (N, C, H, W) or (C, H, W).
+Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
 
+- `input`: (N, C, H, W) or (C, H, W)
 - `weight`: (C, out / groups, kh, kw)
-- `bias`: (out), or none
-- `stride`: step of the windows in the result
-- `padding`: dilation * (k - 1) - padding zeros count as lying on each side of input
-- `output_padding`: elements that one side of the result has more; smaller than stride or dilation
-- `groups`: channels of input and output are divided into so many groups without links between them
-- `dilation`: distance of the elements of a window
+- `bias`: (out); none: no bias
+- `stride`: step between windows in the result
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+  padding zeros are added to input
+- `output_padding`: elements added to one side of each spatial dimension of the result; less than stride or
+  dilation
+- `groups`: number of blocked connections from input to output channels; divides both
+- `dilation`: step between the elements of a window
 """
 function conv_transpose2d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, dilation::Ints=1)
     stride_v = ints(stride)
@@ -2323,15 +2359,18 @@ end
 """
     conv_transpose3d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 
-The transpose of the linear map that conv3d with this weight is. input: (N, C, D, H, W) or (C, D, H, W).
+Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
 
+- `input`: (N, C, D, H, W) or (C, D, H, W)
 - `weight`: (C, out / groups, kd, kh, kw)
-- `bias`: (out), or none
-- `stride`: step of the windows in the result
-- `padding`: dilation * (k - 1) - padding zeros count as lying on each side of input
-- `output_padding`: elements that one side of the result has more; smaller than stride or dilation
-- `groups`: channels of input and output are divided into so many groups without links between them
-- `dilation`: distance of the elements of a window
+- `bias`: (out); none: no bias
+- `stride`: step between windows in the result
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+  padding zeros are added to input
+- `output_padding`: elements added to one side of each spatial dimension of the result; less than stride or
+  dilation
+- `groups`: number of blocked connections from input to output channels; divides both
+- `dilation`: step between the elements of a window
 """
 function conv_transpose3d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, dilation::Ints=1)
     stride_v = ints(stride)
@@ -2347,7 +2386,8 @@ end
 """
     copy!(input, src)
 
-Writes `src` into `self`, broadcasting, converting dtype and device.
+Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and
+device.
 """
 function copy!(input::Tensor, src::Tensor)
     check(C.tt_copy_(ctx(), input, src))
@@ -2357,10 +2397,10 @@ end
 """
     clone(input; memory_format=:preserve, out=nothing)
 
-A copy with storage of its own.
+Returns a copy of self with its own storage.
 
-- `memory_format`: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
-  channels_last, channels_last_3d: dimension 1 innermost
+- `memory_format`: preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
+  channels_last, channels_last_3d: dimension 1 is innermost
 """
 function clone(input::Tensor; memory_format::Symbol=:preserve, out=nothing)
     opts = Ref(C.tt_clone_opts(UInt64(1), memory_format_code(memory_format)))
@@ -2376,12 +2416,13 @@ end
 """
     to(input; copy=false, dtype=nothing, device=nothing, memory_format=:preserve)
 
-Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
+Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is
+false.
 
-- `dtype`: dtype of the result
-- `device`: device of the result
-- `copy`: copy even where nothing changes
-- `memory_format`: as clone's
+- `dtype`: dtype of the result; default: that of self
+- `device`: device of the result; default: that of self
+- `copy`: whether to copy even if nothing changes
+- `memory_format`: as for clone
 """
 function to(input::Tensor; copy::Bool=false, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, memory_format::Symbol=:preserve)
     opts = Ref(C.tt_to_opts(UInt64(12) | given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device), flag(copy), memory_format_code(memory_format)))
@@ -2393,7 +2434,7 @@ end
 """
     contiguous(input)
 
-self itself if it is row-major without gaps, else a row-major copy.
+Returns self itself if it is contiguous in row-major order, else a row-major copy.
 """
 function contiguous(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -2404,7 +2445,7 @@ end
 """
     zero!(input)
 
-Sets every element to 0.
+Sets every element of self to 0.
 """
 function zero!(input::Tensor)
     check(C.tt_zero_(ctx(), input))
@@ -2414,7 +2455,7 @@ end
 """
     fill!(input, value)
 
-Sets every element to `value`.
+Sets every element of self to value.
 """
 function fill!(input::Tensor, value_=required; value::Union{Number, Required}=value_)
     value === required && missing_argument(:value)
@@ -2431,7 +2472,10 @@ end
 """
     empty(size...; dtype=nothing, device=nothing, requires_grad=false)
 
-An uninitialised tensor.
+Returns an uninitialized tensor.
+
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
 """
 function empty(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
@@ -2447,7 +2491,10 @@ empty(T::Type, size...; kw...) = empty(size...; dtype=T, kw...)
 """
     zeros(size...; dtype=nothing, device=nothing, requires_grad=false)
 
-A tensor of zeros.
+Returns a tensor filled with 0.
+
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
 """
 function zeros(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
@@ -2463,7 +2510,10 @@ zeros(T::Type, size...; kw...) = zeros(size...; dtype=T, kw...)
 """
     ones(size...; dtype=nothing, device=nothing, requires_grad=false)
 
-A tensor of ones.
+Returns a tensor filled with 1.
+
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
 """
 function ones(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
@@ -2479,7 +2529,10 @@ ones(T::Type, size...; kw...) = ones(size...; dtype=T, kw...)
 """
     full(size, fill_value; dtype=nothing, device=nothing, requires_grad=false)
 
-A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64.
+Returns a tensor filled with fill_value.
+
+- `dtype`: dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
+- `device`: device of the result; default: CPU
 """
 function full(size::Ints, fill_value_=required; fill_value::Union{Number, Required}=fill_value_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     fill_value === required && missing_argument(:fill_value)
@@ -2499,10 +2552,13 @@ end
 """
     arange(start=nothing, stop=nothing, step=1; dtype=nothing, device=nothing, requires_grad=false)
 
-start, start + step, … below end: ceil((end - start) / step) elements. int64 if all three are integers, else
-float32.
+Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
 
-- `step`: difference of neighbours, not 0
+- `start`: first value
+- `stop`: bound of the values, which it excludes
+- `step`: difference between neighbours, not 0
+- `dtype`: dtype of the result; default: int64 if start, end and step are integers, else float32
+- `device`: device of the result; default: CPU
 """
 function arange(start_=nothing, stop_=nothing, step_=1; start::Union{Number, Nothing}=start_, stop::Union{Number, Nothing}=stop_, step::Number=step_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_arange_opts(UInt64(1) | given(dtype, 1) | given(device, 2), scalar(step), dtype_code(dtype), device_struct(device)))
@@ -2514,7 +2570,10 @@ end
 """
     empty_like(input; dtype=nothing, device=nothing, requires_grad=false)
 
-An uninitialised tensor with self's shape, dtype and device; dense strides are kept.
+Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
+
+- `dtype`: dtype of the result; default: that of self
+- `device`: device of the result; default: that of self
 """
 function empty_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_empty_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
@@ -2526,7 +2585,10 @@ end
 """
     zeros_like(input; dtype=nothing, device=nothing, requires_grad=false)
 
-Zeros with self's shape, dtype and device.
+Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
+
+- `dtype`: dtype of the result; default: that of self
+- `device`: device of the result; default: that of self
 """
 function zeros_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_zeros_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
@@ -2538,7 +2600,10 @@ end
 """
     ones_like(input; dtype=nothing, device=nothing, requires_grad=false)
 
-Ones with self's shape, dtype and device.
+Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
+
+- `dtype`: dtype of the result; default: that of self
+- `device`: device of the result; default: that of self
 """
 function ones_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_ones_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
@@ -2550,7 +2615,10 @@ end
 """
     full_like(input, fill_value; dtype=nothing, device=nothing, requires_grad=false)
 
-One value with self's shape, dtype and device.
+Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
+
+- `dtype`: dtype of the result; default: that of self
+- `device`: device of the result; default: that of self
 """
 function full_like(input::Tensor, fill_value_=required; fill_value::Union{Number, Required}=fill_value_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     fill_value === required && missing_argument(:fill_value)
@@ -2569,10 +2637,12 @@ end
 """
     eye(n, m=nothing; dtype=nothing, device=nothing, requires_grad=false)
 
-A matrix with ones on its main diagonal and zeros elsewhere.
+Returns a matrix with ones on the main diagonal and zeros elsewhere.
 
 - `n`: number of rows
-- `m`: number of columns; n by default
+- `m`: number of columns; default: n
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
 """
 function eye(n::Integer, m_=nothing; m::Union{Integer, Nothing}=m_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_eye_opts(given(m, 0) | given(dtype, 1) | given(device, 2), i64(m), dtype_code(dtype), device_struct(device)))
@@ -2584,10 +2654,13 @@ end
 """
     linspace(start, stop, steps; dtype=nothing, device=nothing, requires_grad=false)
 
-`steps` numbers from start to end, both included, at equal distances. complex64 if start or end is complex,
-else float32.
+Returns `steps` evenly spaced values from start to end, both included.
 
-- `steps`: how many numbers; of one, it is start
+- `start`: first value
+- `stop`: last value
+- `steps`: number of values; a single value is start
+- `dtype`: dtype of the result; default: complex64 if start or end is complex, else float32
+- `device`: device of the result; default: CPU
 """
 function linspace(start::Number, stop::Number, steps::Integer; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_linspace_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
@@ -2599,10 +2672,12 @@ end
 """
     gather(input, dim, index; out=nothing)
 
-out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim.
+Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dimensions. The
+result has the shape of index.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim])
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self; it may be
+  smaller than self outside dim
 """
 function gather(input::Tensor, dim::Integer, index::Tensor; out=nothing)
     if out !== nothing
@@ -2617,11 +2692,12 @@ end
 """
     scatter_add(input, dim, index, src)
 
-A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up.
+Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and
+likewise for other dimensions. Repeated indices accumulate.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim])
-- `src`: what to add: at least index's sizes
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+- `src`: values to add; at least as large as index in every dimension
 """
 function scatter_add(input::Tensor, dim::Integer, index::Tensor, src::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -2633,11 +2709,12 @@ end
     scatter_add!(input, dim, index, src)
 
 In place:
-A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up.
+Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and
+likewise for other dimensions. Repeated indices accumulate.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim])
-- `src`: what to add: at least index's sizes
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+- `src`: values to add; at least as large as index in every dimension
 """
 function scatter_add!(input::Tensor, dim::Integer, index::Tensor, src::Tensor)
     check(C.tt_scatter_add_(ctx(), input, c_dim(dim), index, src))
@@ -2647,10 +2724,10 @@ end
 """
     index_select(input, dim, index; out=nothing)
 
-Picks index[i] of dimension `dim`; index is a 1-D (or 0-D) integer tensor.
+Selects the entries index[0], index[1], … of dimension dim.
 
-- `dim`: dimension to pick from
-- `index`: positions in [0, self.shape[dim])
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
 """
 function index_select(input::Tensor, dim::Integer, index::Tensor; out=nothing)
     if out !== nothing
@@ -2665,11 +2742,12 @@ end
 """
     index_add(input, dim, index, source; alpha=1, out=nothing)
 
-A copy of self with alpha * source[i] added at index[i] of `dim`; repeated indices add up.
+Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
+accumulate.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim]): 1-D or 0-D
-- `source`: what to add: self's shape, but index's length in dim
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+- `source`: values to add: the shape of self, with the length of index in dim
 - `alpha`: factor of source
 """
 function index_add(input::Tensor, dim::Integer, index::Tensor, source::Tensor; alpha::Number=1, out=nothing)
@@ -2696,11 +2774,12 @@ end
     index_add!(input, dim, index, source; alpha=1)
 
 In place:
-A copy of self with alpha * source[i] added at index[i] of `dim`; repeated indices add up.
+Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
+accumulate.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim]): 1-D or 0-D
-- `source`: what to add: self's shape, but index's length in dim
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+- `source`: values to add: the shape of self, with the length of index in dim
 - `alpha`: factor of source
 """
 function index_add!(input::Tensor, dim::Integer, index::Tensor, source::Tensor; alpha::Number=1)
@@ -2716,11 +2795,13 @@ end
 """
     index_put(input, indices, values, accumulate=false)
 
-A copy of self with values written where self[indices] would read; negative positions count from the end.
+Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
+end.
 
-- `indices`: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
-- `values`: broadcasts to the shape of self[indices], in self's dtype
-- `accumulate`: add instead of write; repeated positions add up
+- `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has,
+  or none
+- `values`: broadcast to the shape of self[indices]; must have the dtype of self
+- `accumulate`: whether values are added instead of written; repeated positions accumulate
 """
 function index_put(input::Tensor, indices::OptionalTensors, values::Tensor, accumulate_=false; accumulate::Bool=accumulate_)
     indices_v = handles(indices)
@@ -2733,11 +2814,13 @@ end
     index_put!(input, indices, values, accumulate=false)
 
 In place:
-A copy of self with values written where self[indices] would read; negative positions count from the end.
+Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
+end.
 
-- `indices`: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
-- `values`: broadcasts to the shape of self[indices], in self's dtype
-- `accumulate`: add instead of write; repeated positions add up
+- `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has,
+  or none
+- `values`: broadcast to the shape of self[indices]; must have the dtype of self
+- `accumulate`: whether values are added instead of written; repeated positions accumulate
 """
 function index_put!(input::Tensor, indices::OptionalTensors, values::Tensor, accumulate_=false; accumulate::Bool=accumulate_)
     indices_v = handles(indices)
@@ -2748,11 +2831,11 @@ end
 """
     embedding(input, weight; padding_idx=nothing)
 
-The rows of weight that indices name.
+Looks up the rows of weight at indices. The result has the shape of indices followed by features.
 
 - `weight`: (rows, features)
-- `indices`: rows in [0, weight.shape[0]), any shape
-- `padding_idx`: row that gets no gradient; negative ones count from the end
+- `indices`: integer tensor of any shape with values in [0, rows)
+- `padding_idx`: row that receives no gradient; negative values count from the end
 """
 function embedding(input::Tensor, weight::Tensor; padding_idx::Union{Integer, Nothing}=nothing)
     opts = Ref(C.tt_embedding_opts(given(padding_idx, 0), c_index_of(padding_idx)))
@@ -2764,14 +2847,14 @@ end
 """
     scatter(input, dim, index, src; reduce=\"none\", out=nothing)
 
-A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several writes to
-one place stays is not defined.
-As scatter, with one number for all places.
+Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
+other dimensions. If positions repeat, it is undefined which value is written.
+Returns a copy of self with value written at all positions of index along dim, like scatter.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim])
-- `src`: what to write: at least index's sizes
-- `reduce`: none: replaces; add, multiply: joins what stands there with each src
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+- `src`: values to write; at least as large as index in every dimension
+- `reduce`: none: replaces; add, multiply: combines each element with every src written to it
 """
 function scatter(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, Number}; reduce::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
     if src isa Tensor
@@ -2812,14 +2895,14 @@ end
     scatter!(input, dim, index, src; reduce=\"none\")
 
 In place:
-A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several writes to
-one place stays is not defined.
-As scatter, with one number for all places.
+Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
+other dimensions. If positions repeat, it is undefined which value is written.
+Returns a copy of self with value written at all positions of index along dim, like scatter.
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim])
-- `src`: what to write: at least index's sizes
-- `reduce`: none: replaces; add, multiply: joins what stands there with each src
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+- `src`: values to write; at least as large as index in every dimension
+- `reduce`: none: replaces; add, multiply: combines each element with every src written to it
 """
 function scatter!(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, Number}; reduce::Union{Union{AbstractString, Symbol}, Nothing}="none")
     if src isa Tensor
@@ -2843,11 +2926,11 @@ end
 """
     index_copy(input, dim, index, source; out=nothing)
 
-A copy of self with source[i] written at index[i] of `dim`.
+Returns a copy of self in which entry index[i] of dim is replaced by source[i].
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim]): 1-D or 0-D
-- `source`: what to write: self's shape, but index's length in dim
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+- `source`: values to write: the shape of self, with the length of index in dim
 """
 function index_copy(input::Tensor, dim::Integer, index::Tensor, source::Tensor; out=nothing)
     if out !== nothing
@@ -2863,11 +2946,11 @@ end
     index_copy!(input, dim, index, source)
 
 In place:
-A copy of self with source[i] written at index[i] of `dim`.
+Returns a copy of self in which entry index[i] of dim is replaced by source[i].
 
-- `dim`: dimension that index counts
-- `index`: positions in [0, self.shape[dim]): 1-D or 0-D
-- `source`: what to write: self's shape, but index's length in dim
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+- `source`: values to write: the shape of self, with the length of index in dim
 """
 function index_copy!(input::Tensor, dim::Integer, index::Tensor, source::Tensor)
     check(C.tt_index_copy_(ctx(), input, c_dim(dim), index, source))
@@ -2877,11 +2960,13 @@ end
 """
     index_fill(input, dim, index, value)
 
-A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
-As index_fill, with a 0-dim tensor as value, which gets a gradient too.
+Returns a copy of self in which the entries index of dim are filled with value.
+Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
+gradient.
 
-- `dim`: dimension that index counts
-- `index`: 1-D or 0-D integer tensor
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor; negative positions count from the end
+- `value`: 0-dim tensor
 """
 function index_fill(input::Tensor, dim::Integer, index::Tensor, value::Union{Number, Tensor})
     if value isa Number
@@ -2906,11 +2991,13 @@ end
     index_fill!(input, dim, index, value)
 
 In place:
-A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
-As index_fill, with a 0-dim tensor as value, which gets a gradient too.
+Returns a copy of self in which the entries index of dim are filled with value.
+Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
+gradient.
 
-- `dim`: dimension that index counts
-- `index`: 1-D or 0-D integer tensor
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor; negative positions count from the end
+- `value`: 0-dim tensor
 """
 function index_fill!(input::Tensor, dim::Integer, index::Tensor, value::Union{Number, Tensor})
     if value isa Number
@@ -2932,11 +3019,10 @@ end
 """
     take_along_dim(input, indices, dim=nothing; dims=nothing, out=nothing)
 
-Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the
-flattened tensor.
+Selects elements along dim by indices. indices and self broadcast in the other dimensions.
 
-- `indices`: positions in dim; negative ones count from the end
-- `dim`: dimension to pick from; none: the flattened tensor
+- `indices`: integer tensor; negative positions count from the end
+- `dim`: dimension to index; default: self is flattened first
 """
 function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), out=nothing)
     opts = Ref(C.tt_take_along_dim_opts(given(dim, 0), c_dim(dim)))
@@ -2952,7 +3038,7 @@ end
 """
     masked_select(input, mask; out=nothing)
 
-The elements of self where `mask` is true, in one dimension; broadcasts the two.
+Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
 
 - `mask`: bool tensor
 """
@@ -2969,7 +3055,8 @@ end
 """
     nonzero(input; out=nothing)
 
-The positions of the elements that are not 0: one row of indices each.
+Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-
+major order.
 """
 function nonzero(input::Tensor; out=nothing)
     if out !== nothing
@@ -2984,9 +3071,11 @@ end
 """
     one_hot(tensor, num_classes=-1)
 
-For each class of an int64 tensor a row of num_classes elements: 1 at the class, else 0.
+Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the
+shape of self followed by num_classes.
 
-- `num_classes`: classes are below it; -1: the largest class + 1
+- `self`: int64 tensor of classes
+- `num_classes`: number of classes; -1: the largest class + 1
 """
 function one_hot(tensor::Tensor, num_classes_=-1; num_classes::Integer=num_classes_)
     opts = Ref(C.tt_one_hot_opts(UInt64(1), i64(num_classes)))
@@ -2998,9 +3087,9 @@ end
 """
     tril(input, diagonal=0; out=nothing)
 
-The matrices of the last two dimensions with zeros above a diagonal.
+Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
 
-- `diagonal`: 0: the main diagonal; above it if positive, below it if negative
+- `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
 function tril(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_, out=nothing)
     opts = Ref(C.tt_tril_opts(UInt64(1), i64(diagonal)))
@@ -3017,9 +3106,9 @@ end
     tril!(input, diagonal=0)
 
 In place:
-The matrices of the last two dimensions with zeros above a diagonal.
+Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
 
-- `diagonal`: 0: the main diagonal; above it if positive, below it if negative
+- `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
 function tril!(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_)
     opts = Ref(C.tt_tril_opts(UInt64(1), i64(diagonal)))
@@ -3030,9 +3119,9 @@ end
 """
     triu(input, diagonal=0; out=nothing)
 
-The matrices of the last two dimensions with zeros below a diagonal.
+Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
 
-- `diagonal`: 0: the main diagonal; above it if positive, below it if negative
+- `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
 function triu(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_, out=nothing)
     opts = Ref(C.tt_triu_opts(UInt64(1), i64(diagonal)))
@@ -3049,9 +3138,9 @@ end
     triu!(input, diagonal=0)
 
 In place:
-The matrices of the last two dimensions with zeros below a diagonal.
+Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
 
-- `diagonal`: 0: the main diagonal; above it if positive, below it if negative
+- `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
 function triu!(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_)
     opts = Ref(C.tt_triu_opts(UInt64(1), i64(diagonal)))
@@ -3062,7 +3151,8 @@ end
 """
     where(condition, input, other; out=nothing)
 
-`self` where `condition` is true, else `other`; broadcasts all three.
+Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other
+are promoted.
 
 - `condition`: bool tensor
 """
@@ -3081,10 +3171,12 @@ end
 """
     masked_fill(input, mask, value)
 
-Puts `value` where `mask` is true; broadcasts the two. The result has self's dtype.
-As masked_fill, with a 0-dim tensor as value, which gets a gradient too.
+Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype
+of self.
+Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
 
 - `mask`: bool tensor
+- `value`: number; must fit the dtype of self
 """
 function masked_fill(input::Tensor, mask::Tensor, value::Union{Number, Tensor})
     if value isa Number
@@ -3109,10 +3201,12 @@ end
     masked_fill!(input, mask, value)
 
 In place:
-Puts `value` where `mask` is true; broadcasts the two. The result has self's dtype.
-As masked_fill, with a 0-dim tensor as value, which gets a gradient too.
+Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype
+of self.
+Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
 
 - `mask`: bool tensor
+- `value`: number; must fit the dtype of self
 """
 function masked_fill!(input::Tensor, mask::Tensor, value::Union{Number, Tensor})
     if value isa Number
@@ -3134,10 +3228,11 @@ end
 """
     nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
+Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for
+matrices with nan or inf.
 
-- `dim`: rows and columns; an empty list: the two dimensions that self has
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: the dimensions of rows and columns; default: the two dimensions of self
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
@@ -3154,10 +3249,10 @@ end
 """
     l1_loss(input, target; reduction=\"mean\", weight=nothing)
 
-|input - target|, elementwise with broadcasting, then reduced.
+Computes |input - target|, elementwise with broadcasting, and reduces it.
 
-- `reduction`: none; sum; mean
-- `weight`: factor of each element, of input's shape
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+- `weight`: factor of each element; has the shape of input
 """
 function l1_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", weight::Union{Tensor, Nothing}=nothing)
     opts = Ref(C.tt_l1_loss_opts(UInt64(1) | given(weight, 1), choice(REDUCTION, reduction, "reduction"), handle(weight)))
@@ -3169,10 +3264,11 @@ end
 """
     mse_loss(input, target; reduction=\"mean\", weight=nothing)
 
-(input - target)^2, elementwise with broadcasting, then reduced.
+Computes (input - target)^2, elementwise with broadcasting, and reduces it.
 
-- `reduction`: none; sum; mean
-- `weight`: factor of each element, of input's shape; the mean divides by their sum
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum
+  divided by the sum of weight
+- `weight`: factor of each element; has the shape of input
 """
 function mse_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", weight::Union{Tensor, Nothing}=nothing)
     opts = Ref(C.tt_mse_loss_opts(UInt64(1) | given(weight, 1), choice(REDUCTION, reduction, "reduction"), handle(weight)))
@@ -3184,11 +3280,11 @@ end
 """
     smooth_l1_loss(input, target; reduction=\"mean\", beta=1.0)
 
-With d = |input - target|: d^2 / (2 beta) where d < beta, else d - beta / 2; elementwise with broadcasting,
-then reduced.
+Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere, with
+broadcasting, and reduces it.
 
-- `reduction`: none; sum; mean
-- `beta`: where the loss becomes linear, ≥ 0
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+- `beta`: difference at which the loss becomes linear, at least 0
 """
 function smooth_l1_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", beta::Real=1.0)
     opts = Ref(C.tt_smooth_l1_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"), f64(beta)))
@@ -3200,12 +3296,12 @@ end
 """
     huber_loss(input, target; reduction=\"mean\", delta=1.0, weight=nothing)
 
-With d = |input - target|: d^2 / 2 where d <= delta, else delta (d - delta / 2); elementwise with
-broadcasting, then reduced.
+Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, with
+broadcasting, and reduces it.
 
-- `reduction`: none; sum; mean
-- `delta`: where the loss becomes linear, > 0
-- `weight`: factor of each element, of input's shape
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+- `delta`: difference at which the loss becomes linear, greater than 0
+- `weight`: factor of each element; has the shape of input
 """
 function huber_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", delta::Real=1.0, weight::Union{Tensor, Nothing}=nothing)
     opts = Ref(C.tt_huber_loss_opts(UInt64(3) | given(weight, 2), choice(REDUCTION, reduction, "reduction"), f64(delta), handle(weight)))
@@ -3217,12 +3313,13 @@ end
 """
     binary_cross_entropy(input, target, weight=nothing; reduction=\"mean\")
 
--(target log(input) + (1 - target) log(1 - input)), elementwise, then reduced; logarithms end at -100.
+Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it. Logarithms are
+clamped to at least -100.
 
-- `input`: probabilities
-- `target`: of input's shape
-- `weight`: factor of each element, broadcast to target
-- `reduction`: none; sum; mean
+- `input`: probabilities in [0, 1]
+- `target`: tensor of the shape of input
+- `weight`: factor of each element; broadcast to the shape of target
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
 """
 function binary_cross_entropy(input::Tensor, target::Tensor, weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
     opts = Ref(C.tt_binary_cross_entropy_opts(UInt64(2) | given(weight, 0), handle(weight), choice(REDUCTION, reduction, "reduction")))
@@ -3234,12 +3331,12 @@ end
 """
     binary_cross_entropy_with_logits(input, target, weight=nothing; reduction=\"mean\", pos_weight=nothing)
 
-Binary cross entropy of sigmoid(input) and target, without its overflows.
+Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
 
-- `target`: of input's shape
-- `weight`: factor of each element, broadcast to target
-- `reduction`: none; sum; mean
-- `pos_weight`: factor of the target's part, broadcast to target
+- `target`: tensor of the shape of input
+- `weight`: factor of each element; broadcast to the shape of target
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+- `pos_weight`: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target
 """
 function binary_cross_entropy_with_logits(input::Tensor, target::Tensor, weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", pos_weight::Union{Tensor, Nothing}=nothing)
     opts = Ref(C.tt_binary_cross_entropy_with_logits_opts(UInt64(2) | given(weight, 0) | given(pos_weight, 2), handle(weight), choice(REDUCTION, reduction, "reduction"), handle(pos_weight)))
@@ -3251,12 +3348,13 @@ end
 """
     kl_div(input, target; reduction=\"mean\", log_target=false)
 
-target (log(target) - input), elementwise with broadcasting, then reduced; 0 where target is 0.
+Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with broadcasting, and
+reduces it. It is 0 where target is 0.
 
-- `input`: logarithms of probabilities
-- `target`: probabilities, or their logarithms
-- `reduction`: none; sum; mean: over all elements; batchmean: the sum divided by input's first size
-- `log_target`: target holds logarithms
+- `input`: log-probabilities
+- `target`: probabilities, or log-probabilities if log_target is true
+- `reduction`: none; sum; mean: over all elements; batchmean: the sum divided by the first size of input
+- `log_target`: whether target holds log-probabilities
 """
 function kl_div(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", log_target::Bool=false)
     opts = Ref(C.tt_kl_div_opts(UInt64(3), choice(KLREDUCTION, reduction, "reduction"), flag(log_target)))
@@ -3268,13 +3366,13 @@ end
 """
     nll_loss(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\")
 
--weight[t] * input[t] for the class t that target names. input: log-probabilities (C), (N, C) or (N, C, d1,
-…); target: input's shape without C.
+Negative log likelihood loss: -weight[t] * input[t] for each class t of target, reduced.
 
-- `target`: classes in [0, C)
+- `input`: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
+- `target`: classes in [0, C); has the shape of input without C
 - `weight`: factor of each class: (C)
-- `ignore_index`: targets of this value count for nothing
-- `reduction`: none; sum; mean: the sum divided by the sum of the targets' weights
+- `ignore_index`: targets with this value do not contribute
+- `reduction`: none; sum; mean: the sum divided by the sum of the weights of the targets
 """
 function nll_loss(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
     opts = Ref(C.tt_nll_loss_opts(UInt64(6) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction")))
@@ -3286,15 +3384,14 @@ end
 """
     cross_entropy(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\", label_smoothing=0.0)
 
-Cross entropy of the distribution softmax(input) and the target: classes, as for nll_loss, or floating
-probabilities of input's shape.
+Computes the cross entropy between softmax(input) and target, and reduces it.
 
-- `input`: scores (C), (N, C) or (N, C, d1, …)
-- `target`: classes in [0, C), or probabilities
+- `input`: logits of shape (C), (N, C) or (N, C, d1, …)
+- `target`: classes in [0, C) with the shape of input without C, or probabilities with the shape of input
 - `weight`: factor of each class: (C)
-- `ignore_index`: class targets of this value count for nothing
-- `reduction`: none; sum; mean
-- `label_smoothing`: share of the target that is spread evenly over all classes, in [0, 1]
+- `ignore_index`: class targets with this value do not contribute
+- `reduction`: none; sum; mean: for classes, the sum divided by the sum of the weights of the targets
+- `label_smoothing`: share of the target that is distributed evenly over all classes, in [0, 1]
 """
 function cross_entropy(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", label_smoothing::Real=0.0)
     opts = Ref(C.tt_cross_entropy_opts(UInt64(14) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
@@ -3306,8 +3403,11 @@ end
 """
     matmul(input, other; out=nothing)
 
-Matrix product. 1-D operands count as a row (self) or a column (other), which the result drops; more than two
-dimensions are a broadcast stack of matrices.
+Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the
+result; leading dimensions are a batch and broadcast.
+
+- `self`: (…, n, m) or (m)
+- `other`: (…, m, p) or (m)
 """
 function matmul(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -3322,8 +3422,11 @@ end
 """
     linear(input, weight, bias=nothing)
 
-input @ weight.T + bias. input: (*, in); weight: (out, in), or (in), which drops the last dimension; bias:
-(out).
+Computes input @ weight.T + bias.
+
+- `input`: (*, in)
+- `weight`: (out, in); or (in), which drops the last dimension of the result
+- `bias`: (out); none: no bias
 """
 function linear(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_)
     o = Ref{Ptr{Cvoid}}()
@@ -3334,9 +3437,10 @@ end
 """
     addmm(input, mat1, mat2; beta=1, alpha=1, out=nothing)
 
-beta * self + alpha * (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also nan) are
-ignored.
+Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
 
+- `mat1`: (n, m)
+- `mat2`: (m, p)
 - `beta`: factor of self
 - `alpha`: factor of the product
 """
@@ -3355,9 +3459,10 @@ end
     addmm!(input, mat1, mat2; beta=1, alpha=1)
 
 In place:
-beta * self + alpha * (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also nan) are
-ignored.
+Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
 
+- `mat1`: (n, m)
+- `mat2`: (m, p)
 - `beta`: factor of self
 - `alpha`: factor of the product
 """
@@ -3370,8 +3475,8 @@ end
 """
     baddbmm(input, batch1, batch2; beta=1, alpha=1, out=nothing)
 
-beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values
-(also nan) are ignored.
+Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
+including nan, if beta is 0.
 
 - `batch1`: (b, n, m)
 - `batch2`: (b, m, p)
@@ -3393,8 +3498,8 @@ end
     baddbmm!(input, batch1, batch2; beta=1, alpha=1)
 
 In place:
-beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values
-(also nan) are ignored.
+Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
+including nan, if beta is 0.
 
 - `batch1`: (b, n, m)
 - `batch2`: (b, m, p)
@@ -3410,7 +3515,10 @@ end
 """
     mm(input, mat2; out=nothing)
 
-The product of two matrices.
+Computes the product of two matrices.
+
+- `self`: (n, m)
+- `mat2`: (m, p)
 """
 function mm(input::Tensor, mat2::Tensor; out=nothing)
     if out !== nothing
@@ -3425,7 +3533,10 @@ end
 """
     bmm(input, mat2; out=nothing)
 
-The products of two stacks of as many matrices: (b, n, m) and (b, m, p).
+Computes the products of two batches of matrices.
+
+- `self`: (b, n, m)
+- `mat2`: (b, m, p)
 """
 function bmm(input::Tensor, mat2::Tensor; out=nothing)
     if out !== nothing
@@ -3440,7 +3551,10 @@ end
 """
     mv(input, vec; out=nothing)
 
-The product of a matrix and a vector.
+Computes the product of a matrix and a vector.
+
+- `self`: (n, m)
+- `vec`: (m)
 """
 function mv(input::Tensor, vec::Tensor; out=nothing)
     if out !== nothing
@@ -3455,7 +3569,10 @@ end
 """
     dot(input, tensor; out=nothing)
 
-The sum of the products of two vectors' elements; complex ones are not conjugated.
+Computes the dot product of two vectors. Complex elements are not conjugated.
+
+- `self`: (n)
+- `tensor`: (n)
 """
 function dot(input::Tensor, tensor::Tensor; out=nothing)
     if out !== nothing
@@ -3470,7 +3587,10 @@ end
 """
     outer(input, vec2; out=nothing)
 
-The matrix self[i] * vec2[j] of two vectors.
+Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+
+- `self`: (n)
+- `vec2`: (m)
 """
 function outer(input::Tensor, vec2::Tensor; out=nothing)
     if out !== nothing
@@ -3485,12 +3605,12 @@ end
 """
     einsum(equation, operands...)
 
-Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels
-that the result does not have are summed.
+Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
 
-- `equation`: terms of letters between commas, then -> and the result's labels; '...' stands for further
-  dimensions, which broadcast. Without -> the result has the labels that appear once, in alphabetical order
-- `operands`: one tensor per term
+- `equation`: comma-separated labels of the dimensions of each operand, then -> and the labels of the result;
+  labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without -> the
+  result has the labels that occur once, in alphabetical order
+- `operands`: one tensor per term of equation
 """
 function einsum(equation::AbstractString, operands...)
     operands = gathered(operands)
@@ -3503,17 +3623,18 @@ end
 """
     batch_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing; training=false, momentum=0.1, eps=1e-5)
 
-(x - mean) / sqrt(variance + eps) * weight + bias of each channel (dimension 1). In training with the batch's
-own mean and variance, which also move running_mean and running_var; else with these two.
+Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1). In
+training, mean and variance are those of the batch, and running_mean and running_var are updated; otherwise
+these two are used.
 
 - `input`: (N, C) or (N, C, …)
-- `running_mean`: (C), or none; written in training
-- `running_var`: (C), or none; written in training, with the variance of a sample
-- `weight`: (C), or none
-- `bias`: (C), or none
-- `training`: use the batch's statistics
-- `momentum`: weight of the batch in the running statistics
-- `eps`: added to the variance
+- `running_mean`: (C), or none; updated in training
+- `running_var`: (C), or none; updated in training with the unbiased variance
+- `weight`: (C); none: 1
+- `bias`: (C); none: 0
+- `training`: whether to use the statistics of the batch
+- `momentum`: weight of the batch in the update of the running statistics
+- `eps`: added to the variance for numerical stability
 """
 function batch_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, weight_=nothing, bias_=nothing; running_mean::Union{Tensor, Nothing}=running_mean_, running_var::Union{Tensor, Nothing}=running_var_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, training::Bool=false, momentum::Real=0.1, eps::Real=1e-5)
     opts = Ref(C.tt_batch_norm_opts(UInt64(7), flag(training), f64(momentum), f64(eps)))
@@ -3525,14 +3646,14 @@ end
 """
     group_norm(input, num_groups, weight=nothing, bias=nothing, eps=1e-5)
 
-(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each image's groups of C /
-num_groups channels.
+Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over C /
+num_groups channels of each sample.
 
 - `input`: (N, C) or (N, C, …)
-- `num_groups`: divides C
-- `weight`: (C), or none
-- `bias`: (C), or none
-- `eps`: added to the variance
+- `num_groups`: number of groups; must divide C
+- `weight`: (C); none: 1
+- `bias`: (C); none: 0
+- `eps`: added to the variance for numerical stability
 """
 function group_norm(input::Tensor, num_groups_=required, weight_=nothing, bias_=nothing, eps_=1e-5; num_groups::Union{Integer, Required}=num_groups_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, eps::Real=eps_)
     num_groups === required && missing_argument(:num_groups)
@@ -3545,17 +3666,18 @@ end
 """
     instance_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing; use_input_stats=true, momentum=0.1, eps=1e-5)
 
-(x - mean) / sqrt(variance + eps) * weight + bias of each channel of each image, with their own mean and
-variance, whose averages move running_mean and running_var; or with these two.
+Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample. If
+use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated;
+otherwise these two are used.
 
 - `input`: (N, C, …)
-- `running_mean`: (C), or none; written if use_input_stats
-- `running_var`: (C), or none; written if use_input_stats
-- `weight`: (C), or none
-- `bias`: (C), or none
-- `use_input_stats`: use the input's statistics
-- `momentum`: weight of the input in the running statistics
-- `eps`: added to the variance
+- `running_mean`: (C), or none; updated if use_input_stats is true
+- `running_var`: (C), or none; updated if use_input_stats is true
+- `weight`: (C); none: 1
+- `bias`: (C); none: 0
+- `use_input_stats`: whether to use the statistics of input
+- `momentum`: weight of input in the update of the running statistics
+- `eps`: added to the variance for numerical stability
 """
 function instance_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, weight_=nothing, bias_=nothing; running_mean::Union{Tensor, Nothing}=running_mean_, running_var::Union{Tensor, Nothing}=running_var_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, use_input_stats::Bool=true, momentum::Real=0.1, eps::Real=1e-5)
     opts = Ref(C.tt_instance_norm_opts(UInt64(7), flag(use_input_stats), f64(momentum), f64(eps)))
@@ -3567,11 +3689,12 @@ end
 """
     rms_norm(input, normalized_shape, weight=nothing, eps=nothing)
 
-x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
 
-- `normalized_shape`: sizes of the last dimensions of input, which are normalised together
-- `weight`: of normalized_shape, or none
-- `eps`: added to the mean; none: the distance of 1 to the next number of the dtype of computation
+- `normalized_shape`: sizes of the last dimensions of input, over which to normalize
+- `weight`: of shape normalized_shape; none: 1
+- `eps`: added to the mean for numerical stability; default: the machine epsilon of the dtype of the
+  computation
 """
 function rms_norm(input::Tensor, normalized_shape_=required, weight_=nothing, eps_=nothing; normalized_shape::Union{Ints, Required}=normalized_shape_, weight::Union{Tensor, Nothing}=weight_, eps::Union{Real, Nothing}=eps_)
     normalized_shape === required && missing_argument(:normalized_shape)
@@ -3585,13 +3708,13 @@ end
 """
     layer_norm(input, normalized_shape, weight=nothing, bias=nothing, eps=1e-5)
 
-(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the variance of the whole
-population.
+Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the
+biased variance.
 
-- `normalized_shape`: sizes of the last dimensions of input, which are normalised together
-- `weight`: of normalized_shape, or none
-- `bias`: of normalized_shape, or none
-- `eps`: added to the variance
+- `normalized_shape`: sizes of the last dimensions of input, over which to normalize
+- `weight`: of shape normalized_shape; none: 1
+- `bias`: of shape normalized_shape; none: 0
+- `eps`: added to the variance for numerical stability
 """
 function layer_norm(input::Tensor, normalized_shape_=required, weight_=nothing, bias_=nothing, eps_=1e-5; normalized_shape::Union{Ints, Required}=normalized_shape_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, eps::Real=eps_)
     normalized_shape === required && missing_argument(:normalized_shape)
@@ -3605,14 +3728,14 @@ end
 """
     max_pool1d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
 
-The largest element of each window of the last dimension; nan wins.
+Returns the maximum of each window of the last dimension. nan counts as the maximum.
 
-- `self`: (C, L) or (N, C, L)
-- `kernel_size`: elements of a window
-- `stride`: step between windows; none: kernel_size
-- `padding`: elements before and after that are less than all others
+- `self`: (N, C, L) or (C, L)
+- `kernel_size`: size of a window
+- `stride`: step between windows; default: kernel_size
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
 - `dilation`: step between the elements of a window
-- `ceil_mode`: round the number of windows up
+- `ceil_mode`: whether the number of windows is rounded up instead of down
 """
 function max_pool1d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
@@ -3629,9 +3752,14 @@ end
 """
     max_pool1d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
 
-max_pool1d and the positions of the elements that it takes.
+Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
 
-- `self`: (C, L) or (N, C, L)
+- `self`: (N, C, L) or (C, L)
+- `kernel_size`: size of a window
+- `stride`: step between windows; default: kernel_size
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
+- `dilation`: step between the elements of a window
+- `ceil_mode`: whether the number of windows is rounded up instead of down
 """
 function max_pool1d_with_indices(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
@@ -3648,14 +3776,14 @@ end
 """
     max_pool2d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
 
-The largest element of each window of the last two dimensions; nan wins.
+Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
 
-- `self`: (C, H, W) or (N, C, H, W)
-- `kernel_size`: rows and columns of a window, or one number for both; so too the next three
-- `stride`: step between windows; none: kernel_size
-- `padding`: elements around the image that are less than all others
+- `self`: (N, C, H, W) or (C, H, W)
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+- `stride`: step between windows; default: kernel_size
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
 - `dilation`: step between the elements of a window
-- `ceil_mode`: round the number of windows up
+- `ceil_mode`: whether the number of windows is rounded up instead of down
 """
 function max_pool2d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
@@ -3672,9 +3800,14 @@ end
 """
     max_pool2d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
 
-max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
+Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
 
-- `self`: (C, H, W) or (N, C, H, W)
+- `self`: (N, C, H, W) or (C, H, W)
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+- `stride`: step between windows; default: kernel_size
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
+- `dilation`: step between the elements of a window
+- `ceil_mode`: whether the number of windows is rounded up instead of down
 """
 function max_pool2d_with_indices(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
@@ -3691,9 +3824,9 @@ end
 """
     adaptive_max_pool1d(input, output_size)
 
-The largest element of each of output_size windows that cover the last dimension evenly, and its position.
+Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
 
-- `self`: (C, L) or (N, C, L)
+- `self`: (N, C, L) or (C, L)
 - `output_size`: number of windows
 """
 function adaptive_max_pool1d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
@@ -3707,11 +3840,11 @@ end
 """
     adaptive_max_pool2d(input, output_size)
 
-The largest element of each of output_size windows that cover the last two dimensions evenly, and its
-position.
+Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index
+in the flattened dimensions.
 
-- `self`: (C, H, W) or (N, C, H, W)
-- `output_size`: windows along both dimensions, or one number for both
+- `self`: (N, C, H, W) or (C, H, W)
+- `output_size`: numbers of windows along both dimensions, or one number for both
 """
 function adaptive_max_pool2d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
     output_size === required && missing_argument(:output_size)
@@ -3724,14 +3857,14 @@ end
 """
     avg_pool1d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true)
 
-The mean of each window of the last dimension.
+Returns the mean of each window of the last dimension.
 
-- `self`: (C, L) or (N, C, L)
-- `kernel_size`: elements of a window
-- `stride`: step between windows; none: kernel_size
-- `padding`: zeros before and after
-- `ceil_mode`: round the number of windows up
-- `count_include_pad`: the divisor counts the padding
+- `self`: (N, C, L) or (C, L)
+- `kernel_size`: size of a window
+- `stride`: step between windows; default: kernel_size
+- `padding`: number of zeros added on both sides of each spatial dimension
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+- `count_include_pad`: whether the divisor counts the padding
 """
 function avg_pool1d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true)
     kernel_size === required && missing_argument(:kernel_size)
@@ -3747,15 +3880,15 @@ end
 """
     avg_pool2d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nothing)
 
-The mean of each window of the last two dimensions.
+Returns the mean of each window of the last two dimensions.
 
-- `self`: (C, H, W) or (N, C, H, W)
-- `kernel_size`: rows and columns of a window, or one number for both; so too the next two
-- `stride`: step between windows; none: kernel_size
-- `padding`: zeros around the image
-- `ceil_mode`: round the number of windows up
-- `count_include_pad`: the divisor counts the padding
-- `divisor_override`: divides the sums instead; not 0
+- `self`: (N, C, H, W) or (C, H, W)
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+- `stride`: step between windows; default: kernel_size
+- `padding`: number of zeros added on both sides of each spatial dimension
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+- `count_include_pad`: whether the divisor counts the padding
+- `divisor_override`: divisor of the sums, not 0; default: the number of elements of the window
 """
 function avg_pool2d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true, divisor_override::Union{Integer, Nothing}=nothing)
     kernel_size === required && missing_argument(:kernel_size)
@@ -3771,9 +3904,9 @@ end
 """
     adaptive_avg_pool1d(input, output_size)
 
-The mean of each of output_size windows that cover the last dimension evenly.
+Divides the last dimension evenly into output_size windows and returns the mean of each.
 
-- `self`: (C, L) or (N, C, L)
+- `self`: (N, C, L) or (C, L)
 - `output_size`: number of windows
 """
 function adaptive_avg_pool1d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
@@ -3787,10 +3920,10 @@ end
 """
     adaptive_avg_pool2d(input, output_size)
 
-The mean of each of output_size windows that cover the last two dimensions evenly.
+Divides the last two dimensions evenly into output_size windows and returns the mean of each.
 
-- `self`: (C, H, W) or (N, C, H, W)
-- `output_size`: windows along both dimensions, or one number for both
+- `self`: (N, C, H, W) or (C, H, W)
+- `output_size`: numbers of windows along both dimensions, or one number for both
 """
 function adaptive_avg_pool2d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
     output_size === required && missing_argument(:output_size)
@@ -3803,12 +3936,12 @@ end
 """
     rand(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
-Uniform numbers in [0, 1).
+Returns random numbers, uniformly distributed in [0, 1).
 
 - `size`: shape of the result
-- `dtype`: floating or complex; float32 by default
-- `device`: the CPU by default
-- `generator`: the ctx's own by default
+- `dtype`: floating or complex dtype; default: float32
+- `device`: device of the result; default: CPU
+- `generator`: random number generator; default: the one of the ctx
 """
 function rand(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
@@ -3824,12 +3957,13 @@ rand(T::Type, size...; kw...) = rand(size...; dtype=T, kw...)
 """
     randn(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
-Normal numbers of mean 0 and variance 1 (complex ones: 1/2 in each part).
+Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2
+each.
 
 - `size`: shape of the result
-- `dtype`: floating or complex; float32 by default
-- `device`: the CPU by default
-- `generator`: the ctx's own by default
+- `dtype`: floating or complex dtype; default: float32
+- `device`: device of the result; default: CPU
+- `generator`: random number generator; default: the one of the ctx
 """
 function randn(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
@@ -3845,11 +3979,12 @@ randn(T::Type, size...; kw...) = randn(size...; dtype=T, kw...)
 """
     rand_like(input; dtype=nothing, device=nothing, generator=nothing)
 
-Uniform numbers in [0, 1) with self's shape, dtype and device; dense strides are kept.
+Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a dense self are
+kept.
 
-- `dtype`: floating or complex; self's by default
-- `device`: self's by default
-- `generator`: the ctx's own by default
+- `dtype`: floating or complex dtype; default: that of self
+- `device`: device of the result; default: that of self
+- `generator`: random number generator; default: the one of the ctx
 """
 function rand_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_rand_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
@@ -3861,11 +3996,12 @@ end
 """
     randn_like(input; dtype=nothing, device=nothing, generator=nothing)
 
-Normal numbers of mean 0 and variance 1 with self's shape, dtype and device; dense strides are kept.
+Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self
+are kept.
 
-- `dtype`: floating or complex; self's by default
-- `device`: self's by default
-- `generator`: the ctx's own by default
+- `dtype`: floating or complex dtype; default: that of self
+- `device`: device of the result; default: that of self
+- `generator`: random number generator; default: the one of the ctx
 """
 function randn_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_randn_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
@@ -3877,11 +4013,11 @@ end
 """
     bernoulli(input, p=nothing; generator=nothing, out=nothing)
 
-1 with the probability that each element of self says, else 0; in self's dtype.
-1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
+Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
 
 - `self`: probabilities in [0, 1]
-- `generator`: the ctx's own by default
+- `generator`: random number generator; default: the one of the ctx
 - `p`: probability in [0, 1]
 """
 function bernoulli(input::Tensor, p_=nothing; p::Union{Real, Nothing}=p_, generator::Union{Generator, Nothing}=nothing, out=nothing)
@@ -3908,10 +4044,10 @@ end
     bernoulli!(input, p; generator=nothing)
 
 In place:
-1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
 
 - `p`: probability in [0, 1]
-- `generator`: the ctx's own by default
+- `generator`: random number generator; default: the one of the ctx
 """
 function bernoulli!(input::Tensor, p_=required; p::Union{Real, Required}=p_, generator::Union{Generator, Nothing}=nothing)
     p === required && missing_argument(:p)
@@ -3923,14 +4059,14 @@ end
 """
     randint(low=nothing, high=nothing, size=nothing; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
-Integers of [low, high), each equally likely.
+Returns random integers, uniformly distributed in [low, high).
 
 - `low`: smallest value
-- `high`: one above the largest value
+- `high`: upper bound of the values, which it excludes
 - `size`: shape of the result
-- `dtype`: any real dtype that holds the values; int64 by default
-- `device`: the CPU by default
-- `generator`: the ctx's own by default
+- `dtype`: real dtype that can hold the values; default: int64
+- `device`: device of the result; default: CPU
+- `generator`: random number generator; default: the one of the ctx
 """
 function randint(low_=nothing, high_=nothing, size_=nothing; low::Union{Integer, Nothing}=low_, high::Union{Integer, Nothing}=high_, size::Union{Ints, Nothing}=size_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
     size_v = ints(size)
@@ -3943,13 +4079,14 @@ end
 """
     randint_like(input, low=nothing, high=nothing; dtype=nothing, device=nothing, generator=nothing)
 
-Integers of [low, high) with self's shape, dtype and device; dense strides are kept.
+Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of a dense
+self are kept.
 
 - `low`: smallest value
-- `high`: one above the largest value
-- `dtype`: any real dtype that holds the values; self's by default
-- `device`: self's by default
-- `generator`: the ctx's own by default
+- `high`: upper bound of the values, which it excludes
+- `dtype`: real dtype that can hold the values; default: that of self
+- `device`: device of the result; default: that of self
+- `generator`: random number generator; default: the one of the ctx
 """
 function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Integer, Nothing}=low_, high::Union{Integer, Nothing}=high_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_randint_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
@@ -3961,11 +4098,12 @@ end
 """
     random!(input, low=0, high=nothing; generator=nothing)
 
-In place: integers of [low, high); without high, of all that self's dtype holds exactly from low on.
+Fills self with random integers, uniformly distributed in [low, high).
 
 - `low`: smallest value
-- `high`: one above the largest value; none: as far as the dtype counts
-- `generator`: the ctx's own by default
+- `high`: upper bound of the values, which it excludes; default: all integers from low on that the dtype of
+  self represents exactly
+- `generator`: random number generator; default: the one of the ctx
 """
 function random!(input::Tensor, low_=0, high_=nothing; low::Integer=low_, high::Union{Integer, Nothing}=high_, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_random__opts(given(high, 0) | given(generator, 1), i64(high), handle(generator)))
@@ -3976,17 +4114,18 @@ end
 """
     normal(mean, std=1.0, size=nothing; generator=nothing, dtype=nothing, device=nothing, out=nothing, requires_grad=false)
 
-Normal numbers, each of its own mean and standard deviation, which broadcast; in mean's dtype.
-Normal numbers, each of its own mean.
-Normal numbers, each of its own standard deviation.
-Normal numbers of one mean and standard deviation.
+Draws from normal distributions with the given means and standard deviations, which broadcast. The result has
+the dtype of mean.
+Draws from normal distributions with the given means and one standard deviation.
+Draws from normal distributions with one mean and the given standard deviations.
+Draws from a normal distribution.
 
-- `std`: not negative
-- `generator`: the ctx's own by default
-- `mean`: of all of them
+- `mean`: means
+- `std`: standard deviations, at least 0
+- `generator`: random number generator; default: the one of the ctx
 - `size`: shape of the result
-- `dtype`: floating or complex; float32 by default
-- `device`: the CPU by default
+- `dtype`: floating or complex dtype; default: float32
+- `device`: device of the result; default: CPU
 """
 function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{Tensor, Real}=std_, size::Union{Ints, Nothing}=size_, generator::Union{Generator, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, out=nothing, requires_grad=false)
     if mean isa Tensor && std isa Tensor && size === nothing && dtype === nothing && device === nothing
@@ -4030,11 +4169,11 @@ end
 """
     normal!(input, mean=0.0, std=1.0; generator=nothing)
 
-In place: normal numbers of one mean and standard deviation.
+Fills self with random numbers from a normal distribution.
 
-- `mean`: of all of them
-- `std`: not negative
-- `generator`: the ctx's own by default
+- `mean`: mean
+- `std`: standard deviation, at least 0
+- `generator`: random number generator; default: the one of the ctx
 """
 function normal!(input::Tensor, mean_=0.0, std_=1.0; mean::Real=mean_, std::Real=std_, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_normal__opts(given(generator, 0), handle(generator)))
@@ -4045,11 +4184,11 @@ end
 """
     uniform!(input, low=0.0, high=1.0; generator=nothing)
 
-In place: uniform numbers of [low, high).
+Fills self with random numbers, uniformly distributed in [low, high).
 
 - `low`: smallest value
-- `high`: bound of the values
-- `generator`: the ctx's own by default
+- `high`: upper bound of the values, which it excludes
+- `generator`: random number generator; default: the one of the ctx
 """
 function uniform!(input::Tensor, low_=0.0, high_=1.0; low::Real=low_, high::Real=high_, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_uniform__opts(given(generator, 0), handle(generator)))
@@ -4060,10 +4199,10 @@ end
 """
     exponential!(input, lambd=1.0; generator=nothing)
 
-In place: numbers of the exponential distribution, density lambd exp(-lambd x).
+Fills self with random numbers from the exponential distribution, whose density is lambd * exp(-lambd * x).
 
-- `lambd`: rate, positive
-- `generator`: the ctx's own by default
+- `lambd`: rate, greater than 0
+- `generator`: random number generator; default: the one of the ctx
 """
 function exponential!(input::Tensor, lambd_=1.0; lambd::Real=lambd_, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_exponential__opts(given(generator, 0), handle(generator)))
@@ -4077,9 +4216,9 @@ end
 Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
 train is false.
 
-- `p`: probability of zeroing, in [0, 1]
-- `train`: false: do nothing
-- `generator`: the ctx's own by default
+- `p`: probability of zeroing an element, in [0, 1]
+- `train`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
 """
 function dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training), handle(generator)))
@@ -4095,9 +4234,9 @@ In place:
 Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
 train is false.
 
-- `p`: probability of zeroing, in [0, 1]
-- `train`: false: do nothing
-- `generator`: the ctx's own by default
+- `p`: probability of zeroing an element, in [0, 1]
+- `train`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
 """
 function dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true, generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training), handle(generator)))
@@ -4108,12 +4247,12 @@ end
 """
     randperm(n; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
-The numbers 0 … n - 1 in a random order, each order equally likely.
+Returns a random permutation of the integers 0 … n - 1.
 
-- `n`: how many
-- `dtype`: int64 by default
-- `device`: the CPU by default
-- `generator`: the ctx's own by default
+- `n`: number of integers
+- `dtype`: real dtype that can hold the values; default: int64
+- `device`: device of the result; default: CPU
+- `generator`: random number generator; default: the one of the ctx
 """
 function randperm(n::Integer; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
     opts = Ref(C.tt_randperm_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
@@ -4125,12 +4264,12 @@ end
 """
     multinomial(input, num_samples, replacement=false; generator=nothing, out=nothing)
 
-Positions drawn with probabilities proportional to the weights of each row.
+Draws positions from each row of self with probabilities proportional to its weights.
 
-- `self`: one row of weights or several: not negative, not all 0
-- `num_samples`: positions per row
-- `replacement`: a position can be drawn again
-- `generator`: the ctx's own by default
+- `self`: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
+- `num_samples`: number of positions per row; at most n without replacement
+- `replacement`: whether a position can be drawn more than once
+- `generator`: random number generator; default: the one of the ctx
 """
 function multinomial(input::Tensor, num_samples_=required, replacement_=false; num_samples::Union{Integer, Required}=num_samples_, replacement::Bool=replacement_, generator::Union{Generator, Nothing}=nothing, out=nothing)
     num_samples === required && missing_argument(:num_samples)
@@ -4147,11 +4286,12 @@ end
 """
     sum(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
-The sum of all elements; integers and bools add up as int64.
-Sums over the listed dimensions (an empty list: all).
+Computes the sum of all elements.
+Computes sums over dim.
 
-- `dtype`: dtype of the result and the sum
-- `keepdim`: keep the reduced dimensions with size 1
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function sum(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
@@ -4177,11 +4317,12 @@ end
 """
     mean(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
-The mean of all elements; integers need dtype to be given.
-Means over the listed dimensions (an empty list: all).
+Computes the mean of all elements.
+Computes means over dim.
 
-- `dtype`: dtype of the result and the sum
-- `keepdim`: keep the reduced dimensions with size 1
+- `dtype`: dtype of the computation and of the result; must be given for integers
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function mean(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
@@ -4207,10 +4348,10 @@ end
 """
     argmax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The (first) position of the largest element: of the flattened tensor, or along `dim`.
+Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
 
-- `dim`: dimension to reduce; none: all
-- `keepdim`: keep the reduced dimension with size 1
+- `dim`: dimension to reduce; default: self is flattened
+- `keepdim`: whether the reduced dimension is kept with size 1
 """
 function argmax(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     opts = Ref(C.tt_argmax_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
@@ -4226,10 +4367,11 @@ end
 """
     any(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-True if an element is not 0 (uint8 stays uint8).
-Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
+Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
+Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
 
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function any(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     if dim === nothing && keepdim === false
@@ -4254,10 +4396,11 @@ end
 """
     all(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-True if no element is 0 (uint8 stays uint8).
-Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
+Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
+Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
 
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function all(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     if dim === nothing && keepdim === false
@@ -4282,10 +4425,10 @@ end
 """
     amax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share
-the gradient.
+Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
 
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function amax(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
@@ -4302,10 +4445,10 @@ end
 """
     amin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
-the gradient.
+Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
 
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function amin(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
@@ -4322,10 +4465,10 @@ end
 """
     logsumexp(input, dim; dims=nothing, keepdim=false, out=nothing)
 
-log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
-float32.
+Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
 
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function logsumexp(input::Tensor, dim_=required; dims=nothing, dim::Union{Ints, Required}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim === required && (dim = only_dim(input))
@@ -4343,11 +4486,12 @@ end
 """
     var(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false, out=nothing)
 
-The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
-their number - correction.
+Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
 
-- `correction`: 0: of the whole population; 1: estimated from a sample
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+  unbiased estimate from a sample
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
@@ -4364,10 +4508,12 @@ end
 """
     std(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false, out=nothing)
 
-The standard deviation over the listed dimensions (an empty list: all): the square root of var.
+Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
 
-- `correction`: 0: of the whole population; 1: estimated from a sample
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+  unbiased estimate from a sample
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
@@ -4384,10 +4530,12 @@ end
 """
     var_mean(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false)
 
-The variance, as of var, and the mean.
+Computes variances, as var does, and means over dim.
 
-- `correction`: 0: of the whole population; 1: estimated from a sample
-- `keepdim`: keep the reduced dimensions with size 1
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+  unbiased estimate from a sample
+- `keepdim`: whether the reduced dimensions are kept with size 1
 """
 function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims))
     dim_v = c_dims(dim)
@@ -4400,11 +4548,12 @@ end
 """
     prod(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
-The product of all elements; integers and bools are multiplied as int64.
-The products over one dimension.
+Computes the product of all elements.
+Computes products over one dimension.
 
-- `dtype`: dtype of the result and the product
-- `keepdim`: keep the reduced dimension with size 1
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
 """
 function prod(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
@@ -4429,10 +4578,10 @@ end
 """
     argmin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-The (first) position of the smallest element: of the flattened tensor, or along `dim`.
+Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
 
-- `dim`: dimension to reduce; none: all
-- `keepdim`: keep the reduced dimension with size 1
+- `dim`: dimension to reduce; default: self is flattened
+- `keepdim`: whether the reduced dimension is kept with size 1
 """
 function argmin(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     opts = Ref(C.tt_argmin_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
@@ -4448,12 +4597,13 @@ end
 """
     norm(input, p=2.0, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
-The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0,
-inf and -inf give the largest and smallest abs(x).
+Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the
+maximum and minimum of |x|.
 
 - `p`: order of the norm
-- `keepdim`: keep the reduced dimensions with size 1
-- `dtype`: dtype that self is converted to first
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `dtype`: dtype to which self is converted first; default: that of self
 """
 function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim_v = c_dims(dim)
@@ -4470,19 +4620,19 @@ end
 """
     interpolate(input, size=nothing, scale_factor=nothing; mode=\"nearest\", align_corners=nothing, recompute_scale_factor=nothing, antialias=false, scale_d=nothing, scale_h=nothing, scale_w=nothing)
 
-Resizes the dimensions after the first two to `size` or by a factor.
+Resizes the spatial dimensions of input to `size` or by scale_factor.
 
 - `input`: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
-- `size`: of the result, one number for each dimension or one for all
-- `scale_factor`: of all dimensions, instead of size
-- `mode`: nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of
-  2
-- `align_corners`: the outermost elements' centres fall together, not their edges
-- `recompute_scale_factor`: let the rounded sizes make the scale
-- `antialias`: not implemented
-- `scale_d`: factor of the third-last dimension instead
-- `scale_h`: of the last but one
-- `scale_w`: of the last
+- `size`: spatial sizes of the result: one number per dimension, or one for all
+- `scale_factor`: factor of all spatial dimensions, instead of size
+- `mode`: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2;
+  trilinear: 3
+- `align_corners`: whether the centers of the corner elements are aligned instead of their outer edges
+- `recompute_scale_factor`: whether the scale is computed from the rounded sizes
+- `antialias`: not implemented; must be false
+- `scale_d`: factor of the third-last dimension, instead of scale_factor
+- `scale_h`: factor of the second-last dimension
+- `scale_w`: factor of the last dimension
 """
 function interpolate(input::Tensor, size_=nothing, scale_factor_=nothing; size::Union{Ints, Nothing}=size_, scale_factor::Union{Real, Nothing}=scale_factor_, mode::Union{Union{AbstractString, Symbol}, Nothing}="nearest", align_corners::Union{Bool, Nothing}=nothing, recompute_scale_factor::Union{Bool, Nothing}=nothing, antialias::Bool=false, scale_d::Union{Real, Nothing}=nothing, scale_h::Union{Real, Nothing}=nothing, scale_w::Union{Real, Nothing}=nothing)
     size_v = ints(size)
@@ -4495,9 +4645,10 @@ end
 """
     cumsum(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
-Sums of all elements up to each along `dim`; integers and bools add up as int64.
+Computes cumulative sums along dim.
 
-- `dtype`: dtype of the result and the sums
+- `dim`: dimension to sum along
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
 """
 function cumsum(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim === required && (dim = only_dim(input))
@@ -4515,9 +4666,10 @@ end
     cumsum!(input, dim; dims=nothing, dtype=nothing)
 
 In place:
-Sums of all elements up to each along `dim`; integers and bools add up as int64.
+Computes cumulative sums along dim.
 
-- `dtype`: dtype of the result and the sums
+- `dim`: dimension to sum along
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
 """
 function cumsum!(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
     dim === required && (dim = only_dim(input))
@@ -4529,9 +4681,10 @@ end
 """
     cumprod(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
-Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
+Computes cumulative products along dim.
 
-- `dtype`: dtype of the result and the products
+- `dim`: dimension to multiply along
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
 """
 function cumprod(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim === required && (dim = only_dim(input))
@@ -4549,9 +4702,10 @@ end
     cumprod!(input, dim; dims=nothing, dtype=nothing)
 
 In place:
-Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
+Computes cumulative products along dim.
 
-- `dtype`: dtype of the result and the products
+- `dim`: dimension to multiply along
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
 """
 function cumprod!(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
     dim === required && (dim = only_dim(input))
@@ -4563,10 +4717,10 @@ end
 """
     softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
-exp(x) / sum(exp(x)) along `dim`.
+Computes exp(x) / sum(exp(x)) along dim, without overflow.
 
-- `dim`: dimension whose elements sum to 1
-- `dtype`: converts self first
+- `dim`: dimension along which the result sums to 1
+- `dtype`: dtype to which self is converted first; default: no conversion
 """
 function softmax(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim === required && (dim = only_dim(input))
@@ -4583,10 +4737,10 @@ end
 """
     softmin(input, dim; dims=nothing, dtype=nothing)
 
-exp(-x) / sum(exp(-x)) along `dim`.
+Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
 
-- `dim`: dimension whose elements sum to 1
-- `dtype`: converts input first
+- `dim`: dimension along which the result sums to 1
+- `dtype`: dtype to which input is converted first; default: no conversion
 """
 function softmin(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
     dim === required && (dim = only_dim(input))
@@ -4599,10 +4753,10 @@ end
 """
     log_softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
-The logarithm of softmax along `dim`, without its loss of digits.
+Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
 
 - `dim`: dimension along which exp of the result sums to 1
-- `dtype`: converts self first
+- `dtype`: dtype to which self is converted first; default: no conversion
 """
 function log_softmax(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim === required && (dim = only_dim(input))
@@ -4619,11 +4773,12 @@ end
 """
     sort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false, out=nothing)
 
-The elements of each slice of `dim` in order, and where they were.
+Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than
+all other values.
 
 - `dim`: dimension to sort along
-- `descending`: the largest first
-- `stable`: equal elements keep their order, as they do anyway
+- `descending`: whether the largest element is first
+- `stable`: accepted for compatibility: sorting is always stable
 """
 function sort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false, dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false, out=nothing)
     opts = Ref(C.tt_sort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
@@ -4639,11 +4794,12 @@ end
 """
     argsort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false)
 
-The positions that sort each slice of `dim`.
+Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other
+values.
 
 - `dim`: dimension to sort along
-- `descending`: the largest first
-- `stable`: equal elements keep their order, as they do anyway
+- `descending`: whether the largest element is first
+- `stable`: accepted for compatibility: sorting is always stable
 """
 function argsort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false, dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false)
     opts = Ref(C.tt_argsort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
@@ -4655,12 +4811,13 @@ end
 """
     topk(input, k, dim=-1; dims=nothing, largest=true, sorted=true, out=nothing)
 
-The k largest elements of each slice of `dim` in order, and where they were.
+Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all
+other values.
 
-- `k`: how many, at most the size of dim
-- `dim`: dimension to pick from
-- `largest`: false: the smallest
-- `sorted`: in order, as they are anyway
+- `k`: number of elements, at most the size of dim
+- `dim`: dimension to select from
+- `largest`: false: the smallest elements
+- `sorted`: accepted for compatibility: the result is always sorted
 """
 function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Integer, Required}=k_, dim::Integer=chosen_one(dims, dim_), largest::Bool=true, sorted::Bool=true, out=nothing)
     k === required && missing_argument(:k)
@@ -4677,13 +4834,14 @@ end
 """
     searchsorted(sorted_sequence, input; out_int32=false, right=false, side=\"none\", sorter=nothing, out=nothing)
 
-Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
+Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of
+elements less than each.
 
-- `sorted_sequence`: rows in ascending order: one for all of self, or one for each row of self
-- `out_int32`: the result is int32 instead of int64
-- `right`: count equal elements, too
-- `side`: left or right: another way to say right
-- `sorter`: the positions that sort the rows, if they are not in order
+- `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of self
+- `out_int32`: whether the result is int32 instead of int64
+- `right`: whether elements equal to the value are counted, too
+- `side`: left or right; alternative to right
+- `sorter`: indices that sort sorted_sequence along its last dimension, if it is not sorted
 """
 function searchsorted(sorted_sequence::Tensor, input::Union{Tensor, Number}; out_int32::Bool=false, right::Bool=false, side::Union{Union{AbstractString, Symbol}, Nothing}="none", sorter::Union{Tensor, Nothing}=nothing, out=nothing)
     input isa Number && (input = number_tensor(input, sorted_sequence))
@@ -4700,11 +4858,11 @@ end
 """
     bucketize(input, boundaries; out_int32=false, right=false, out=nothing)
 
-The number of the bucket between ascending boundaries in which each element lies.
+Returns the index of the bucket of each element: the number of boundaries less than it.
 
-- `boundaries`: 1-D, in ascending order
-- `out_int32`: the result is int32 instead of int64
-- `right`: an element equal to a boundary lies behind it
+- `boundaries`: 1-D tensor in ascending order
+- `out_int32`: whether the result is int32 instead of int64
+- `right`: whether boundaries equal to the element are counted, too
 """
 function bucketize(input::Union{Tensor, Number}, boundaries::Tensor; out_int32::Bool=false, right::Bool=false, out=nothing)
     input isa Number && (input = number_tensor(input, boundaries))
@@ -4721,12 +4879,13 @@ end
 """
     unique(input; dims=nothing, sorted=true, return_inverse=false, return_counts=false, dim=nothing)
 
-The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
+Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are
+not requested are empty.
 
-- `sorted`: in order, as they are anyway
-- `return_inverse`: for each element the position of its value in the result
-- `return_counts`: how often each value occurs
-- `dim`: compare the slices of this dimension; none: elements
+- `sorted`: accepted for compatibility: the result is always sorted
+- `return_inverse`: whether to return, for each element, the index of its value in the result
+- `return_counts`: whether to return the number of occurrences of each value
+- `dim`: dimension whose slices are compared; default: elements of the flattened tensor
 """
 function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::Bool=false, return_counts::Bool=false, dim::Union{Integer, Nothing}=chosen_one(dims, nothing))
     opts = Ref(C.tt_unique_opts(UInt64(7) | given(dim, 3), flag(sorted), flag(return_inverse), flag(return_counts), c_dim(dim)))
@@ -4738,7 +4897,7 @@ end
 """
     exp(input; out=nothing)
 
-e to the power of each element.
+Computes e^x, elementwise.
 """
 function exp(input::Tensor; out=nothing)
     if out !== nothing
@@ -4754,7 +4913,7 @@ end
     exp!(input)
 
 In place:
-e to the power of each element.
+Computes e^x, elementwise.
 """
 function exp!(input::Tensor)
     check(C.tt_exp_(ctx(), input))
@@ -4764,7 +4923,7 @@ end
 """
     log(input; out=nothing)
 
-Natural logarithm; nan for negative elements, -inf for 0.
+Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
 """
 function log(input::Tensor; out=nothing)
     if out !== nothing
@@ -4780,7 +4939,7 @@ end
     log!(input)
 
 In place:
-Natural logarithm; nan for negative elements, -inf for 0.
+Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
 """
 function log!(input::Tensor)
     check(C.tt_log_(ctx(), input))
@@ -4790,7 +4949,7 @@ end
 """
     tanh(input; out=nothing)
 
-Hyperbolic tangent.
+Computes the hyperbolic tangent, elementwise.
 """
 function tanh(input::Tensor; out=nothing)
     if out !== nothing
@@ -4806,7 +4965,7 @@ end
     tanh!(input)
 
 In place:
-Hyperbolic tangent.
+Computes the hyperbolic tangent, elementwise.
 """
 function tanh!(input::Tensor)
     check(C.tt_tanh_(ctx(), input))
@@ -4816,7 +4975,7 @@ end
 """
     sigmoid(input; out=nothing)
 
-1 / (1 + exp(-x)).
+Computes 1 / (1 + exp(-x)), elementwise.
 """
 function sigmoid(input::Tensor; out=nothing)
     if out !== nothing
@@ -4832,7 +4991,7 @@ end
     sigmoid!(input)
 
 In place:
-1 / (1 + exp(-x)).
+Computes 1 / (1 + exp(-x)), elementwise.
 """
 function sigmoid!(input::Tensor)
     check(C.tt_sigmoid_(ctx(), input))
@@ -4842,7 +5001,8 @@ end
 """
     abs(input; out=nothing)
 
-The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient
+at 0 is 0.
 """
 function abs(input::Tensor; out=nothing)
     if out !== nothing
@@ -4858,7 +5018,8 @@ end
     abs!(input)
 
 In place:
-The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient
+at 0 is 0.
 """
 function abs!(input::Tensor)
     check(C.tt_abs_(ctx(), input))
@@ -4872,7 +5033,7 @@ const absolute! = abs!
 """
     sign(input; out=nothing)
 
--1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
 """
 function sign(input::Tensor; out=nothing)
     if out !== nothing
@@ -4888,7 +5049,7 @@ end
     sign!(input)
 
 In place:
--1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
 """
 function sign!(input::Tensor)
     check(C.tt_sign_(ctx(), input))
@@ -4898,7 +5059,7 @@ end
 """
     sqrt(input; out=nothing)
 
-Square root; nan for negative elements.
+Computes the square root, elementwise; nan for negative elements.
 """
 function sqrt(input::Tensor; out=nothing)
     if out !== nothing
@@ -4914,7 +5075,7 @@ end
     sqrt!(input)
 
 In place:
-Square root; nan for negative elements.
+Computes the square root, elementwise; nan for negative elements.
 """
 function sqrt!(input::Tensor)
     check(C.tt_sqrt_(ctx(), input))
@@ -4924,7 +5085,7 @@ end
 """
     rsqrt(input; out=nothing)
 
-1 / sqrt(x); inf for 0, nan for negative elements.
+Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
 """
 function rsqrt(input::Tensor; out=nothing)
     if out !== nothing
@@ -4940,7 +5101,7 @@ end
     rsqrt!(input)
 
 In place:
-1 / sqrt(x); inf for 0, nan for negative elements.
+Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
 """
 function rsqrt!(input::Tensor)
     check(C.tt_rsqrt_(ctx(), input))
@@ -4950,7 +5111,7 @@ end
 """
     square(input; out=nothing)
 
-The square of each element, in its own dtype; int64 of bool.
+Computes the square, elementwise. The dtype is kept; bool gives int64.
 """
 function square(input::Tensor; out=nothing)
     if out !== nothing
@@ -4966,7 +5127,7 @@ end
     square!(input)
 
 In place:
-The square of each element, in its own dtype; int64 of bool.
+Computes the square, elementwise. The dtype is kept; bool gives int64.
 """
 function square!(input::Tensor)
     check(C.tt_square_(ctx(), input))
@@ -4976,7 +5137,7 @@ end
 """
     reciprocal(input; out=nothing)
 
-1 / x.
+Computes 1 / x, elementwise.
 """
 function reciprocal(input::Tensor; out=nothing)
     if out !== nothing
@@ -4992,7 +5153,7 @@ end
     reciprocal!(input)
 
 In place:
-1 / x.
+Computes 1 / x, elementwise.
 """
 function reciprocal!(input::Tensor)
     check(C.tt_reciprocal_(ctx(), input))
@@ -5002,7 +5163,7 @@ end
 """
     exp2(input; out=nothing)
 
-2 to the power of each element.
+Computes 2^x, elementwise.
 """
 function exp2(input::Tensor; out=nothing)
     if out !== nothing
@@ -5018,7 +5179,7 @@ end
     exp2!(input)
 
 In place:
-2 to the power of each element.
+Computes 2^x, elementwise.
 """
 function exp2!(input::Tensor)
     check(C.tt_exp2_(ctx(), input))
@@ -5028,7 +5189,7 @@ end
 """
     expm1(input; out=nothing)
 
-exp(x) - 1, exact near 0 too.
+Computes exp(x) - 1, elementwise, accurately also near 0.
 """
 function expm1(input::Tensor; out=nothing)
     if out !== nothing
@@ -5044,7 +5205,7 @@ end
     expm1!(input)
 
 In place:
-exp(x) - 1, exact near 0 too.
+Computes exp(x) - 1, elementwise, accurately also near 0.
 """
 function expm1!(input::Tensor)
     check(C.tt_expm1_(ctx(), input))
@@ -5054,7 +5215,7 @@ end
 """
     log2(input; out=nothing)
 
-Logarithm to base 2; nan for negative elements, -inf for 0.
+Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
 """
 function log2(input::Tensor; out=nothing)
     if out !== nothing
@@ -5070,7 +5231,7 @@ end
     log2!(input)
 
 In place:
-Logarithm to base 2; nan for negative elements, -inf for 0.
+Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
 """
 function log2!(input::Tensor)
     check(C.tt_log2_(ctx(), input))
@@ -5080,7 +5241,7 @@ end
 """
     log10(input; out=nothing)
 
-Logarithm to base 10; nan for negative elements, -inf for 0.
+Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
 """
 function log10(input::Tensor; out=nothing)
     if out !== nothing
@@ -5096,7 +5257,7 @@ end
     log10!(input)
 
 In place:
-Logarithm to base 10; nan for negative elements, -inf for 0.
+Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
 """
 function log10!(input::Tensor)
     check(C.tt_log10_(ctx(), input))
@@ -5106,7 +5267,7 @@ end
 """
     log1p(input; out=nothing)
 
-log(1 + x), exact near 0 too; -inf for -1, nan below.
+Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
 """
 function log1p(input::Tensor; out=nothing)
     if out !== nothing
@@ -5122,7 +5283,7 @@ end
     log1p!(input)
 
 In place:
-log(1 + x), exact near 0 too; -inf for -1, nan below.
+Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
 """
 function log1p!(input::Tensor)
     check(C.tt_log1p_(ctx(), input))
@@ -5132,7 +5293,7 @@ end
 """
     sin(input; out=nothing)
 
-Sine of an angle in radians.
+Computes the sine, elementwise; angles are in radians.
 """
 function sin(input::Tensor; out=nothing)
     if out !== nothing
@@ -5148,7 +5309,7 @@ end
     sin!(input)
 
 In place:
-Sine of an angle in radians.
+Computes the sine, elementwise; angles are in radians.
 """
 function sin!(input::Tensor)
     check(C.tt_sin_(ctx(), input))
@@ -5158,7 +5319,7 @@ end
 """
     cos(input; out=nothing)
 
-Cosine of an angle in radians.
+Computes the cosine, elementwise; angles are in radians.
 """
 function cos(input::Tensor; out=nothing)
     if out !== nothing
@@ -5174,7 +5335,7 @@ end
     cos!(input)
 
 In place:
-Cosine of an angle in radians.
+Computes the cosine, elementwise; angles are in radians.
 """
 function cos!(input::Tensor)
     check(C.tt_cos_(ctx(), input))
@@ -5184,7 +5345,7 @@ end
 """
     tan(input; out=nothing)
 
-Tangent of an angle in radians.
+Computes the tangent, elementwise; angles are in radians.
 """
 function tan(input::Tensor; out=nothing)
     if out !== nothing
@@ -5200,7 +5361,7 @@ end
     tan!(input)
 
 In place:
-Tangent of an angle in radians.
+Computes the tangent, elementwise; angles are in radians.
 """
 function tan!(input::Tensor)
     check(C.tt_tan_(ctx(), input))
@@ -5210,7 +5371,7 @@ end
 """
     asin(input; out=nothing)
 
-Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1].
+Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
 """
 function asin(input::Tensor; out=nothing)
     if out !== nothing
@@ -5226,7 +5387,7 @@ end
     asin!(input)
 
 In place:
-Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1].
+Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
 """
 function asin!(input::Tensor)
     check(C.tt_asin_(ctx(), input))
@@ -5240,7 +5401,7 @@ const arcsin! = asin!
 """
     acos(input; out=nothing)
 
-Arc cosine, in [0, pi]; nan outside [-1, 1].
+Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
 """
 function acos(input::Tensor; out=nothing)
     if out !== nothing
@@ -5256,7 +5417,7 @@ end
     acos!(input)
 
 In place:
-Arc cosine, in [0, pi]; nan outside [-1, 1].
+Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
 """
 function acos!(input::Tensor)
     check(C.tt_acos_(ctx(), input))
@@ -5270,7 +5431,7 @@ const arccos! = acos!
 """
     atan(input; out=nothing)
 
-Arc tangent, in [-pi/2, pi/2].
+Computes the arc tangent in [-pi/2, pi/2], elementwise.
 """
 function atan(input::Tensor; out=nothing)
     if out !== nothing
@@ -5286,7 +5447,7 @@ end
     atan!(input)
 
 In place:
-Arc tangent, in [-pi/2, pi/2].
+Computes the arc tangent in [-pi/2, pi/2], elementwise.
 """
 function atan!(input::Tensor)
     check(C.tt_atan_(ctx(), input))
@@ -5300,7 +5461,7 @@ const arctan! = atan!
 """
     sinh(input; out=nothing)
 
-Hyperbolic sine.
+Computes the hyperbolic sine, elementwise.
 """
 function sinh(input::Tensor; out=nothing)
     if out !== nothing
@@ -5316,7 +5477,7 @@ end
     sinh!(input)
 
 In place:
-Hyperbolic sine.
+Computes the hyperbolic sine, elementwise.
 """
 function sinh!(input::Tensor)
     check(C.tt_sinh_(ctx(), input))
@@ -5326,7 +5487,7 @@ end
 """
     cosh(input; out=nothing)
 
-Hyperbolic cosine.
+Computes the hyperbolic cosine, elementwise.
 """
 function cosh(input::Tensor; out=nothing)
     if out !== nothing
@@ -5342,7 +5503,7 @@ end
     cosh!(input)
 
 In place:
-Hyperbolic cosine.
+Computes the hyperbolic cosine, elementwise.
 """
 function cosh!(input::Tensor)
     check(C.tt_cosh_(ctx(), input))
@@ -5352,7 +5513,7 @@ end
 """
     erf(input; out=nothing)
 
-The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 """
 function erf(input::Tensor; out=nothing)
     if out !== nothing
@@ -5368,7 +5529,7 @@ end
     erf!(input)
 
 In place:
-The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 """
 function erf!(input::Tensor)
     check(C.tt_erf_(ctx(), input))
@@ -5378,7 +5539,7 @@ end
 """
     erfc(input; out=nothing)
 
-1 - erf(x), exact for large x too.
+Computes 1 - erf(x), elementwise, accurately also for large x.
 """
 function erfc(input::Tensor; out=nothing)
     if out !== nothing
@@ -5394,7 +5555,7 @@ end
     erfc!(input)
 
 In place:
-1 - erf(x), exact for large x too.
+Computes 1 - erf(x), elementwise, accurately also for large x.
 """
 function erfc!(input::Tensor)
     check(C.tt_erfc_(ctx(), input))
@@ -5404,7 +5565,7 @@ end
 """
     floor(input; out=nothing)
 
-The largest integer that is not above x. Integers stay.
+Rounds each element down to an integer. Integer tensors are unchanged.
 """
 function floor(input::Tensor; out=nothing)
     if out !== nothing
@@ -5420,7 +5581,7 @@ end
     floor!(input)
 
 In place:
-The largest integer that is not above x. Integers stay.
+Rounds each element down to an integer. Integer tensors are unchanged.
 """
 function floor!(input::Tensor)
     check(C.tt_floor_(ctx(), input))
@@ -5430,7 +5591,7 @@ end
 """
     ceil(input; out=nothing)
 
-The smallest integer that is not below x. Integers stay.
+Rounds each element up to an integer. Integer tensors are unchanged.
 """
 function ceil(input::Tensor; out=nothing)
     if out !== nothing
@@ -5446,7 +5607,7 @@ end
     ceil!(input)
 
 In place:
-The smallest integer that is not below x. Integers stay.
+Rounds each element up to an integer. Integer tensors are unchanged.
 """
 function ceil!(input::Tensor)
     check(C.tt_ceil_(ctx(), input))
@@ -5456,7 +5617,7 @@ end
 """
     trunc(input; out=nothing)
 
-x without its fraction. Integers stay.
+Rounds each element toward zero. Integer tensors are unchanged.
 """
 function trunc(input::Tensor; out=nothing)
     if out !== nothing
@@ -5472,7 +5633,7 @@ end
     trunc!(input)
 
 In place:
-x without its fraction. Integers stay.
+Rounds each element toward zero. Integer tensors are unchanged.
 """
 function trunc!(input::Tensor)
     check(C.tt_trunc_(ctx(), input))
@@ -5486,10 +5647,10 @@ const fix! = trunc!
 """
     round(input, decimals=0; digits=nothing, out=nothing)
 
-The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no
-decimals.
+Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
+Integer tensors are unchanged and take no decimals.
 
-- `decimals`: digits behind the point that are kept; negative ones count tens, hundreds, …
+- `decimals`: number of decimal places; negative values round to tens, hundreds, …
 """
 function round(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing, decimals::Integer=digits === nothing ? decimals_ : digits, out=nothing)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
@@ -5506,10 +5667,10 @@ end
     round!(input, decimals=0; digits=nothing)
 
 In place:
-The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no
-decimals.
+Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
+Integer tensors are unchanged and take no decimals.
 
-- `decimals`: digits behind the point that are kept; negative ones count tens, hundreds, …
+- `decimals`: number of decimal places; negative values round to tens, hundreds, …
 """
 function round!(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing, decimals::Integer=digits === nothing ? decimals_ : digits)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
@@ -5520,7 +5681,7 @@ end
 """
     isnan(input)
 
-Whether each element is nan; of complex numbers, either part.
+Tests whether each element is nan; for complex elements, whether either part is.
 """
 function isnan(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5531,7 +5692,7 @@ end
 """
     isinf(input)
 
-Whether each element is infinite; of complex numbers, either part.
+Tests whether each element is infinite; for complex elements, whether either part is.
 """
 function isinf(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5542,7 +5703,7 @@ end
 """
     isfinite(input)
 
-Whether each element is neither infinite nor nan; of complex numbers, both parts.
+Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite.
 """
 function isfinite(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5553,7 +5714,9 @@ end
 """
     view(input, size...)
 
-Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape).
+Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+
+- `size`: sizes of the view; one of them may be -1 and is inferred
 """
 function view(input::Tensor, size...)
     size = gathered(size)
@@ -5566,7 +5729,9 @@ end
 """
     reshape(input, shape...)
 
-Another shape: a view where the strides allow it, else a copy. One size may be -1.
+Returns self with another shape: a view if the strides allow it, else a copy.
+
+- `shape`: sizes of the result; one of them may be -1 and is inferred
 """
 function reshape(input::Tensor, shape...)
     shape = gathered(shape)
@@ -5579,7 +5744,10 @@ end
 """
     transpose(input, dim0, dim1)
 
-Swaps two dimensions.
+Returns a view with two dimensions swapped.
+
+- `dim0`: first dimension
+- `dim1`: second dimension
 """
 function transpose(input::Tensor, dim0::Integer, dim1::Integer)
     o = Ref{Ptr{Cvoid}}()
@@ -5597,7 +5765,7 @@ transpose!(x::Tensor, args...; kw...) = become!(x, transpose(x, args...; kw...))
 """
     t(input)
 
-The transpose of a matrix; tensors of fewer dimensions are returned as they are.
+Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are.
 """
 function t(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5611,7 +5779,9 @@ t!(x::Tensor, args...; kw...) = become!(x, t(x, args...; kw...))
 """
     permute(input, dims...)
 
-Reorders the dimensions: dimension i of the result is dimension dims[i] of self.
+Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
+
+- `dims`: the new order of all dimensions
 """
 function permute(input::Tensor, dims...)
     dims = gathered(dims)
@@ -5624,7 +5794,10 @@ end
 """
     expand(input, size...)
 
-Repeats dimensions of size 1 without copying; -1 keeps a size; new dimensions come in front.
+Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are
+added in front.
+
+- `size`: sizes of the view; -1 keeps a size
 """
 function expand(input::Tensor, size...)
     size = gathered(size)
@@ -5637,8 +5810,10 @@ end
 """
     squeeze(input, dim=nothing; dims=nothing)
 
-Removes all dimensions of size 1.
-Removes the listed dimensions where their size is 1.
+Returns a view without the dimensions of size 1.
+Returns a view without the listed dimensions whose size is 1.
+
+- `dim`: dimensions to remove; those of other sizes are kept
 """
 function squeeze(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_))
     if dim === nothing
@@ -5660,7 +5835,9 @@ squeeze!(x::Tensor, args...; kw...) = become!(x, squeeze(x, args...; kw...))
 """
     unsqueeze(input, dim; dims=nothing)
 
-Inserts a dimension of size 1 before `dim` (in [-ndim - 1, ndim]).
+Returns a view with a new dimension of size 1.
+
+- `dim`: position of the new dimension, in [-ndim - 1, ndim]
 """
 function unsqueeze(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_))
     dim === required && missing_argument(:dim)
@@ -5675,7 +5852,10 @@ unsqueeze!(x::Tensor, args...; kw...) = become!(x, unsqueeze(x, args...; kw...))
 """
     select(input, dim, index)
 
-The slice at `index` of dimension `dim`, which disappears.
+Returns a view of one index of dim, without that dimension.
+
+- `dim`: dimension to index
+- `index`: position along dim; negative values count from the end
 """
 function select(input::Tensor, dim::Integer, index::Integer)
     o = Ref{Ptr{Cvoid}}()
@@ -5686,7 +5866,7 @@ end
 """
     detach(input)
 
-The same data without its history.
+Returns a view of self that is detached from the autograd graph and requires no gradient.
 """
 function detach(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5697,8 +5877,11 @@ end
 """
     as_strided(input, size, stride, storage_offset=nothing)
 
-A view by explicit sizes and strides (in elements) of self's storage; it must lie inside that.
+Returns a view of the storage of self with the given sizes and strides. Every element must be inside the
+storage.
 
+- `size`: sizes of the view
+- `stride`: strides of the view, in elements
 - `storage_offset`: first element in the storage; default: that of self
 """
 function as_strided(input::Tensor, size::Ints, stride::Ints, storage_offset_=nothing; storage_offset::Union{Integer, Nothing}=storage_offset_)
@@ -5716,8 +5899,8 @@ as_strided!(x::Tensor, args...; kw...) = become!(x, as_strided(x, args...; kw...
 """
     flatten(input, start_dim=1, end_dim=-1)
 
-Joins the dimensions start_dim … end_dim into one: a view where the strides allow it, else a copy. A 0-dim
-tensor becomes one of shape [1].
+Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor
+becomes 1-D.
 
 - `start_dim`: first dimension to join
 - `end_dim`: last dimension to join
@@ -5732,9 +5915,11 @@ end
 """
     unflatten(input, dim, sizes)
 
-Splits dimension `dim` into several of the given sizes; one size may be -1.
+Returns a view in which dim is split into several dimensions.
 
-- `sizes`: their product is the size of dim
+- `dim`: dimension to split
+- `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is
+  inferred
 """
 function unflatten(input::Tensor, dim::Integer, sizes::Ints)
     sizes_v = ints(sizes)
@@ -5746,9 +5931,9 @@ end
 """
     unbind(input, dim=1; dims=nothing)
 
-Views of the slices along `dim`, which they do not have.
+Returns a view of each index of dim, without that dimension.
 
-- `dim`: dimension to take apart
+- `dim`: dimension to remove
 """
 function unbind(input::Tensor, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_))
     opts = Ref(C.tt_unbind_opts(UInt64(1), c_dim(dim)))
@@ -5758,9 +5943,10 @@ end
 """
     narrow(input, dim, start, length)
 
-A view of the indices start … start + length - 1 of `dim`.
+Returns a view of the indices start … start + length - 1 of dim.
 
-- `start`: first index; negative ones count from the end
+- `dim`: dimension to narrow
+- `start`: first index; negative values count from the end
 - `length`: number of indices
 """
 function narrow(input::Tensor, dim::Integer, start::Integer, length::Integer)
@@ -5772,10 +5958,10 @@ end
 """
     diagonal(input, offset=0, dim1=1, dim2=2)
 
-A view of the diagonal of the matrices that dim1 (rows) and dim2 (columns) span; it is the last dimension of
-the result.
+Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last
+dimension of the view.
 
-- `offset`: 0: the main diagonal; above it if positive, below it if negative
+- `offset`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 - `dim1`: dimension of the rows
 - `dim2`: dimension of the columns
 """
@@ -5789,8 +5975,8 @@ end
 """
     maximum(input, other; out=nothing)
 
-The larger of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-the gradient.
+Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
+gradient equally.
 """
 function maximum(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -5805,8 +5991,8 @@ end
 """
     minimum(input, other; out=nothing)
 
-The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-the gradient.
+Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
+gradient equally.
 """
 function minimum(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -5821,9 +6007,9 @@ end
 """
     split_with_sizes(input, split_sizes, dim=1; dims=nothing)
 
-Views of split_sizes[i] consecutive indices of `dim` each.
+Splits self along dim into views of the given sizes.
 
-- `split_sizes`: their sum is the size of dim
+- `split_sizes`: sizes of the views; their sum must be the size of dim
 - `dim`: dimension to split
 """
 function split_with_sizes(input::Tensor, split_sizes_=required, dim_=1; dims=nothing, split_sizes::Union{Ints, Required}=split_sizes_, dim::Integer=chosen_one(dims, dim_))

@@ -43,9 +43,10 @@ _o_glu = Struct("Qq0q").pack
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False)
 
-    Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+    Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
+    bounds.
       min_val: lower bound
-      max_val: upper bound, not below min_val
+      max_val: upper bound, at least min_val
     """
     if inplace:
         return hardtanh_(input, min_val, max_val)
@@ -66,9 +67,10 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
 def hardtanh_(self, min_val=-1.0, max_val=1.0):
     """hardtanh_(self, min_val=-1.0, max_val=1.0)
 
-    In place: Limits each element to [min_val, max_val]; nan stays nan. The gradient at the bounds is 0.
+    In place: Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and
+    at its bounds.
       min_val: lower bound
-      max_val: upper bound, not below min_val
+      max_val: upper bound, at least min_val
     """
     input = self
     if not isinstance(input, Tensor):
@@ -84,7 +86,7 @@ def hardtanh_(self, min_val=-1.0, max_val=1.0):
 def relu6(input, inplace=False):
     """relu6(input, inplace=False)
 
-    Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0.
+    Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
     """
     if inplace:
         return relu6_(input)
@@ -102,7 +104,8 @@ def relu6(input, inplace=False):
 def relu6_(self):
     """relu6_(self)
 
-    In place: Limits each element to [0, 6]; nan stays nan. The gradient at the bounds is 0.
+    In place: Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
+    bounds.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -115,8 +118,8 @@ def relu6_(self):
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """leaky_relu(input, negative_slope=0.01, inplace=False)
 
-    x where x > 0, else negative_slope x.
-      negative_slope: slope below 0
+    Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
+      negative_slope: slope for x <= 0
     """
     if inplace:
         return leaky_relu_(input, negative_slope)
@@ -137,8 +140,8 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 def leaky_relu_(self, negative_slope=0.01):
     """leaky_relu_(self, negative_slope=0.01)
 
-    In place: x where x > 0, else negative_slope x.
-      negative_slope: slope below 0
+    In place: Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
+      negative_slope: slope for x <= 0
     """
     input = self
     if not isinstance(input, Tensor):
@@ -154,8 +157,8 @@ def leaky_relu_(self, negative_slope=0.01):
 def elu(input, alpha=1.0, inplace=False):
     """elu(input, alpha=1.0, inplace=False)
 
-    x where x > 0, else alpha (exp(x) - 1).
-      alpha: minus the limit towards -inf
+    Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
+      alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
     if inplace:
         return elu_(input, alpha)
@@ -176,8 +179,8 @@ def elu(input, alpha=1.0, inplace=False):
 def elu_(self, alpha=1.0):
     """elu_(self, alpha=1.0)
 
-    In place: x where x > 0, else alpha (exp(x) - 1).
-      alpha: minus the limit towards -inf
+    In place: Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
+      alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
     input = self
     if not isinstance(input, Tensor):
@@ -193,8 +196,9 @@ def elu_(self, alpha=1.0):
 def gelu(input, approximate=None, *, out=None):
     """gelu(input, approximate=None, *, out=None)
 
-    x times the probability that a standard normal variable is at most x.
-      approximate: none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+    Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal
+    distribution.
+      approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -218,7 +222,7 @@ def gelu(input, approximate=None, *, out=None):
 def silu(input, inplace=False):
     """silu(input, inplace=False)
 
-    x sigmoid(x).
+    Computes x * sigmoid(x), elementwise.
     """
     if inplace:
         return silu_(input)
@@ -236,7 +240,7 @@ def silu(input, inplace=False):
 def silu_(self):
     """silu_(self)
 
-    In place: x sigmoid(x).
+    In place: Computes x * sigmoid(x), elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -249,7 +253,7 @@ def silu_(self):
 def mish(input, inplace=False):
     """mish(input, inplace=False)
 
-    x tanh(softplus(x)).
+    Computes x * tanh(softplus(x)), elementwise.
     """
     if inplace:
         return mish_(input)
@@ -267,7 +271,7 @@ def mish(input, inplace=False):
 def mish_(self):
     """mish_(self)
 
-    In place: x tanh(softplus(x)).
+    In place: Computes x * tanh(softplus(x)), elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -280,9 +284,9 @@ def mish_(self):
 def softplus(input, beta=1.0, threshold=20.0, *, out=None):
     """softplus(input, beta=1.0, threshold=20.0, *, out=None)
 
-    log(1 + exp(beta x)) / beta, a smooth relu.
-      beta: sharpness of the bend
-      threshold: where beta x is greater, the result is x
+    Computes log(1 + exp(beta * x)) / beta, elementwise: a smooth approximation of relu.
+      beta: sharpness of the approximation
+      threshold: the result is x itself where beta * x is greater
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -306,7 +310,7 @@ def softplus(input, beta=1.0, threshold=20.0, *, out=None):
 def logsigmoid(input, *, out=None):
     """logsigmoid(input, *, out=None)
 
-    log(sigmoid(x)).
+    Computes log(sigmoid(x)), elementwise, without underflow.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -327,7 +331,7 @@ def logsigmoid(input, *, out=None):
 def hardswish(input, inplace=False):
     """hardswish(input, inplace=False)
 
-    x relu6(x + 3) / 6.
+    Computes x * relu6(x + 3) / 6, elementwise.
     """
     if inplace:
         return hardswish_(input)
@@ -345,7 +349,7 @@ def hardswish(input, inplace=False):
 def hardswish_(self):
     """hardswish_(self)
 
-    In place: x relu6(x + 3) / 6.
+    In place: Computes x * relu6(x + 3) / 6, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -358,7 +362,7 @@ def hardswish_(self):
 def hardsigmoid(input, inplace=False):
     """hardsigmoid(input, inplace=False)
 
-    relu6(x + 3) / 6.
+    Computes relu6(x + 3) / 6, elementwise.
     """
     if inplace:
         return hardsigmoid_(input)
@@ -376,7 +380,7 @@ def hardsigmoid(input, inplace=False):
 def hardsigmoid_(self):
     """hardsigmoid_(self)
 
-    In place: relu6(x + 3) / 6.
+    In place: Computes relu6(x + 3) / 6, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -389,8 +393,8 @@ def hardsigmoid_(self):
 def glu(input, dim=-1, *, axis=None):
     """glu(input, dim=-1, *, axis=None)
 
-    a sigmoid(b), where a and b are the halves of input along `dim`.
-      dim: dimension of even size
+    Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along dim.
+      dim: dimension to split; its size must be even
     """
     if axis is not None:
         dim = axis
@@ -411,7 +415,7 @@ def glu(input, dim=-1, *, axis=None):
 def softsign(input):
     """softsign(input)
 
-    x / (1 + |x|).
+    Computes x / (1 + |x|), elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -427,7 +431,7 @@ def softsign(input):
 def relu(input, inplace=False):
     """relu(input, inplace=False)
 
-    max(x, 0); nan stays nan. The gradient at 0 is 0.
+    Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
     if inplace:
         return relu_(input)
@@ -445,7 +449,7 @@ def relu(input, inplace=False):
 def relu_(self):
     """relu_(self)
 
-    In place: max(x, 0); nan stays nan. The gradient at 0 is 0.
+    In place: Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
     input = self
     if not isinstance(input, Tensor):

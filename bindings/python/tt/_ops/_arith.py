@@ -156,7 +156,7 @@ _o_div_scalar = Struct("Qi0q").pack
 def add(input, other, *, alpha=1, out=None):
     """add(input, other, *, alpha=1, out=None)
 
-    Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+    Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
       other: tensor or number to add
       alpha: factor of other
     """
@@ -209,7 +209,7 @@ def add(input, other, *, alpha=1, out=None):
 def add_(self, other, *, alpha=1):
     """add_(self, other, *, alpha=1)
 
-    In place: Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+    In place: Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
       other: tensor or number to add
       alpha: factor of other
     """
@@ -239,7 +239,9 @@ def add_(self, other, *, alpha=1):
 def sub(input, other, *, alpha=1, out=None):
     """sub(input, other, *, alpha=1, out=None)
 
-    Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+    Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
+    supported.
+      other: tensor or number to subtract
       alpha: factor of other
     """
     if type(input) is not Tensor:
@@ -291,7 +293,9 @@ def sub(input, other, *, alpha=1, out=None):
 def sub_(self, other, *, alpha=1):
     """sub_(self, other, *, alpha=1)
 
-    In place: Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+    In place: Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are
+    not supported.
+      other: tensor or number to subtract
       alpha: factor of other
     """
     input = self
@@ -320,7 +324,8 @@ def sub_(self, other, *, alpha=1):
 def rsub(input, other, *, alpha=1):
     """rsub(input, other, *, alpha=1)
 
-    Subtracts `alpha * self` from `other`, elementwise with broadcasting.
+    Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are not
+    supported.
       alpha: factor of self
     """
     if type(input) is not Tensor:
@@ -353,7 +358,7 @@ def rsub(input, other, *, alpha=1):
 def mul(input, other, *, out=None):
     """mul(input, other, *, out=None)
 
-    Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
+    Computes self * other, elementwise with broadcasting and dtype promotion.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -388,7 +393,7 @@ def mul(input, other, *, out=None):
 def mul_(self, other):
     """mul_(self, other)
 
-    In place: Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
+    In place: Computes self * other, elementwise with broadcasting and dtype promotion.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -408,9 +413,10 @@ def mul_(self, other):
 def div(input, other, *, rounding_mode=None, out=None):
     """div(input, other, *, rounding_mode=None, out=None)
 
-    Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless rounding_mode is
-    set.
-      rounding_mode: none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's /
+    Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
+    divided as float32; with it, integer division by zero is an error.
+      rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like /
+        in C
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -451,9 +457,10 @@ def div(input, other, *, rounding_mode=None, out=None):
 def div_(self, other, *, rounding_mode=None):
     """div_(self, other, *, rounding_mode=None)
 
-    In place: Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless
-    rounding_mode is set.
-      rounding_mode: none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's /
+    In place: Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+    integers are divided as float32; with it, integer division by zero is an error.
+      rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like /
+        in C
     """
     input = self
     if not isinstance(input, Tensor):
@@ -479,7 +486,7 @@ def div_(self, other, *, rounding_mode=None):
 def floor_divide(input, other, *, out=None):
     """floor_divide(input, other, *, out=None)
 
-    The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+    Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -514,7 +521,8 @@ def floor_divide(input, other, *, out=None):
 def floor_divide_(self, other):
     """floor_divide_(self, other)
 
-    In place: The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+    In place: Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No
+    gradient.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -534,7 +542,8 @@ def floor_divide_(self, other):
 def fmod(input, other, *, out=None):
     """fmod(input, other, *, out=None)
 
-    The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+    Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
+    self.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -569,7 +578,8 @@ def fmod(input, other, *, out=None):
 def fmod_(self, other):
     """fmod_(self, other)
 
-    In place: The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+    In place: Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has
+    the sign of self.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -589,7 +599,8 @@ def fmod_(self, other):
 def remainder(input, other, *, out=None):
     """remainder(input, other, *, out=None)
 
-    The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting.
+    Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has
+    the sign of other.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -624,8 +635,8 @@ def remainder(input, other, *, out=None):
 def remainder_(self, other):
     """remainder_(self, other)
 
-    In place: The remainder of the division rounded down, of other's sign as Python's %, elementwise with
-    broadcasting.
+    In place: Computes the remainder of the division rounded down, like % in Python, elementwise with
+    broadcasting. It has the sign of other.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -645,8 +656,8 @@ def remainder_(self, other):
 def atan2(input, other, *, out=None):
     """atan2(input, other, *, out=None)
 
-    The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise with
-    broadcasting.
+    Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
+    elementwise with broadcasting.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -669,8 +680,8 @@ def atan2(input, other, *, out=None):
 def atan2_(self, other):
     """atan2_(self, other)
 
-    In place: The angle of the point (other, self) against the positive axis of other, in [-pi, pi], elementwise
-    with broadcasting.
+    In place: Computes the angle in radians between the positive x axis and the point (x = other, y = self), in
+    [-pi, pi], elementwise with broadcasting.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -685,7 +696,7 @@ def atan2_(self, other):
 def neg(input, *, out=None):
     """neg(input, *, out=None)
 
-    The negative of each element. Bool tensors are refused.
+    Negates each element. Bool tensors are not supported.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -706,7 +717,7 @@ def neg(input, *, out=None):
 def neg_(self):
     """neg_(self)
 
-    In place: The negative of each element. Bool tensors are refused.
+    In place: Negates each element. Bool tensors are not supported.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -719,9 +730,9 @@ def neg_(self):
 def pow(input, exponent, *, out=None):
     """pow(input, exponent, *, out=None)
 
-    `self` to the power of `exponent`, elementwise with broadcasting and dtype promotion.
-    `self` to the power of a number. Integers to negative integer powers are refused.
-    A number to the power of `exponent`, elementwise.
+    Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
+    Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
+    Raises a number to the power of each element of exponent.
     """
     if isinstance(input, Tensor) and isinstance(exponent, Tensor):
         if out is not None:
@@ -763,8 +774,8 @@ def pow(input, exponent, *, out=None):
 def pow_(self, exponent):
     """pow_(self, exponent)
 
-    In place: `self` to the power of `exponent`, elementwise with broadcasting and dtype promotion.
-    `self` to the power of a number. Integers to negative integer powers are refused.
+    In place: Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
+    Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -784,10 +795,12 @@ def pow_(self, exponent):
 def clamp(input, min=None, max=None, *, out=None):
     """clamp(input, min=None, max=None, *, out=None)
 
-    Limits each element to [min, max]; nan stays nan. At least one bound is needed.
-    Limits each element to [min, max], bounds being tensors that broadcast.
-      min: lower bound or none
-      max: upper bound or none
+    Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
+    the interval and at its bounds.
+    Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
+    must be given.
+      min: lower bound; none: unbounded
+      max: upper bound; none: unbounded
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -820,10 +833,12 @@ def clamp(input, min=None, max=None, *, out=None):
 def clamp_(self, min=None, max=None):
     """clamp_(self, min=None, max=None)
 
-    In place: Limits each element to [min, max]; nan stays nan. At least one bound is needed.
-    Limits each element to [min, max], bounds being tensors that broadcast.
-      min: lower bound or none
-      max: upper bound or none
+    In place: Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
+    0 outside the interval and at its bounds.
+    Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
+    must be given.
+      min: lower bound; none: unbounded
+      max: upper bound; none: unbounded
     """
     input = self
     if not isinstance(input, Tensor):
@@ -842,8 +857,8 @@ def clamp_(self, min=None, max=None):
 def maximum(input, other, *, out=None):
     """maximum(input, other, *, out=None)
 
-    The larger of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-    the gradient.
+    Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
+    gradient equally.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -866,8 +881,8 @@ def maximum(input, other, *, out=None):
 def minimum(input, other, *, out=None):
     """minimum(input, other, *, out=None)
 
-    The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-    the gradient.
+    Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
+    gradient equally.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:

@@ -32,10 +32,10 @@ _o_constant_pad_nd = Struct("Q0qiiqdd0q").pack
 def cat(tensors, dim=0, *, axis=None, out=None):
     """cat(tensors, dim=0, *, axis=None, out=None)
 
-    Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are
-    promoted.
+    Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without
+    elements are skipped.
       tensors: at least one tensor
-      dim: dimension to join along
+      dim: dimension to concatenate along
     """
     if axis is not None:
         dim = axis
@@ -57,9 +57,9 @@ def cat(tensors, dim=0, *, axis=None, out=None):
 def stack(tensors, dim=0, *, axis=None, out=None):
     """stack(tensors, dim=0, *, axis=None, out=None)
 
-    Joins tensors of one shape along a new dimension.
+    Concatenates tensors of equal shape along a new dimension.
       tensors: at least one tensor
-      dim: where the new dimension stands, in [-ndim - 1, ndim]
+      dim: position of the new dimension, in [-ndim - 1, ndim]
     """
     if axis is not None:
         dim = axis
@@ -81,10 +81,12 @@ def stack(tensors, dim=0, *, axis=None, out=None):
 def split(input, split_size, dim=0, *, split_sizes=None, axis=None):
     """split(input, split_size, dim=0, *, split_sizes=None, axis=None)
 
-    Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
-    Views of split_sizes[i] consecutive indices of `dim` each.
+    Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a
+    multiple.
+    Splits self along dim into views of the given sizes.
+      split_size: size of each view along dim
       dim: dimension to split
-      split_sizes: their sum is the size of dim
+      split_sizes: sizes of the views; their sum must be the size of dim
     """
     if split_sizes is not None:
         split_size = split_sizes
@@ -112,8 +114,8 @@ def split(input, split_size, dim=0, *, split_sizes=None, axis=None):
 def chunk(input, chunks, dim=0, *, axis=None):
     """chunk(input, chunks, dim=0, *, axis=None)
 
-    At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
-      chunks: number of parts, at least 1
+    Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
+      chunks: number of views, at least 1
       dim: dimension to split
     """
     if axis is not None:
@@ -132,7 +134,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
 def flip(input, *args, dims=None):
     """flip(input, *dims)
 
-    A copy with the order of the indices of `dims` reversed.
+    Returns a copy with the order of the elements reversed along dims.
       dims: dimensions to reverse
     """
     dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "flip", "dims")
@@ -151,10 +153,10 @@ def flip(input, *args, dims=None):
 def roll(input, shifts, dims=None):
     """roll(input, shifts, dims=None)
 
-    A copy whose element i of a dimension is self's element i - shift, around the end. Without dims the flattened
-    tensor rolls.
-      shifts: by how much, one entry per dimension
-      dims: dimensions to roll; none: the flattened tensor
+    Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start.
+    Without dims, self is flattened first and then restored to its shape.
+      shifts: numbers of positions, one per dimension; may be negative
+      dims: dimensions to shift along; an empty list: the flattened tensor
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -172,8 +174,8 @@ def roll(input, shifts, dims=None):
 def repeat(input, *args, repeats=None):
     """repeat(input, *repeats)
 
-    Copies of self side by side: repeats[i] of them along dimension i; new dimensions come in front.
-      repeats: at least one entry per dimension of self
+    Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading dimensions.
+      repeats: numbers of copies, at least one entry per dimension of self
     """
     repeats = args if args and type(args[0]) is int and repeats is None else gathered(args, repeats, "repeat", "repeats")
     if type(input) is not Tensor:
@@ -191,8 +193,8 @@ def repeat(input, *args, repeats=None):
 def tile(input, *args, dims=None):
     """tile(input, *dims)
 
-    As repeat, but dims may have fewer entries than self has dimensions: the leading ones are kept as they are.
-      dims: number of copies along the last dimensions
+    Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
+      dims: numbers of copies along the last dimensions
     """
     dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "tile", "dims")
     if type(input) is not Tensor:
@@ -210,10 +212,11 @@ def tile(input, *args, dims=None):
 def pad(input, pad, mode="constant", value=None):
     """pad(input, pad, mode="constant", value=None)
 
-    Adds elements before and after those of the last dimensions; negative numbers take some away.
-      pad: (before, after) of the last dimension, then of the one before it, …
-      mode: constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end
-      value: of constant padding; none: 0
+    Pads the last dimensions of input; negative amounts crop.
+      pad: amounts before and after the last dimension, then before and after the one before it, …
+      mode: constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the
+        edge; circular: continues at the other end
+      value: padding value of mode constant; default: 0
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -233,9 +236,9 @@ def pad(input, pad, mode="constant", value=None):
 def constant_pad_nd(input, pad, value=0):
     """constant_pad_nd(input, pad, value=0)
 
-    Adds elements of one value before and after those of the last dimensions; negative numbers take some away.
-      pad: (before, after) of the last dimension, then of the one before it, …
-      value: of the new elements
+    Pads the last dimensions of self with a constant; negative amounts crop.
+      pad: amounts before and after the last dimension, then before and after the one before it, …
+      value: padding value
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -255,8 +258,8 @@ def constant_pad_nd(input, pad, value=0):
 def split_with_sizes(input, split_sizes, dim=0, *, axis=None):
     """split_with_sizes(input, split_sizes, dim=0, *, axis=None)
 
-    Views of split_sizes[i] consecutive indices of `dim` each.
-      split_sizes: their sum is the size of dim
+    Splits self along dim into views of the given sizes.
+      split_sizes: sizes of the views; their sum must be the size of dim
       dim: dimension to split
     """
     if axis is not None:

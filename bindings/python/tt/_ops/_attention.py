@@ -12,18 +12,17 @@ _o_scaled_dot_product_attention = Struct("QdidiP0q").pack
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, generator=None):
     """scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, generator=None)
 
-    dropout(softmax(query key^T scale + attn_mask)) value over the last two dimensions, without an array of
-    queries by keys. A query that no key takes part in gets zeros.
-      query: (…, heads, queries, width)
-      key: (…, heads, keys, width)
-      value: (…, heads, keys, width of the result)
-      attn_mask: broadcasts to (…, heads, queries, keys): bool, true where a key takes part, or floating, added to
-        the scores
-      dropout_p: probability of zeroing a weight, in [0, 1]
-      is_causal: query i sees keys 0 … i; not beside attn_mask
-      scale: 1 / sqrt(width) by default
-      enable_gqa: key and value may have fewer heads, each for as many query heads in a row
-      generator: the ctx's own by default
+    Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions, without
+    storing the matrix of scores. Queries whose keys are all masked give zeros.
+      query: (…, heads, L, E)
+      key: (…, heads, S, E)
+      value: (…, heads, S, Ev); the result is (…, heads, L, Ev)
+      attn_mask: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the scores
+      dropout_p: probability of dropping an attention weight, in [0, 1]
+      is_causal: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
+      scale: factor of the scores; default: 1 / sqrt(E)
+      enable_gqa: grouped query attention: the number of heads of query is a multiple of that of key and value
+      generator: random number generator; default: the one of the ctx
     """
     if type(query) is not Tensor:
         if keeps(query):

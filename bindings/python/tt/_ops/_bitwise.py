@@ -72,7 +72,7 @@ tt_bitwise_xor_scalar_into = lib.tt_bitwise_xor_scalar_into
 def bitwise_and(input, other, *, out=None):
     """bitwise_and(input, other, *, out=None)
 
-    self & other of each bit, elementwise with broadcasting; integers and bools.
+    Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -107,7 +107,7 @@ def bitwise_and(input, other, *, out=None):
 def bitwise_and_(self, other):
     """bitwise_and_(self, other)
 
-    In place: self & other of each bit, elementwise with broadcasting; integers and bools.
+    In place: Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -127,7 +127,7 @@ def bitwise_and_(self, other):
 def bitwise_or(input, other, *, out=None):
     """bitwise_or(input, other, *, out=None)
 
-    self | other of each bit, elementwise with broadcasting; integers and bools.
+    Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -162,7 +162,7 @@ def bitwise_or(input, other, *, out=None):
 def bitwise_or_(self, other):
     """bitwise_or_(self, other)
 
-    In place: self | other of each bit, elementwise with broadcasting; integers and bools.
+    In place: Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -182,7 +182,7 @@ def bitwise_or_(self, other):
 def bitwise_xor(input, other, *, out=None):
     """bitwise_xor(input, other, *, out=None)
 
-    self ^ other of each bit, elementwise with broadcasting; integers and bools.
+    Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -217,7 +217,7 @@ def bitwise_xor(input, other, *, out=None):
 def bitwise_xor_(self, other):
     """bitwise_xor_(self, other)
 
-    In place: self ^ other of each bit, elementwise with broadcasting; integers and bools.
+    In place: Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -237,7 +237,7 @@ def bitwise_xor_(self, other):
 def bitwise_not(input, *, out=None):
     """bitwise_not(input, *, out=None)
 
-    ~self of each bit; integers and bools.
+    Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -258,7 +258,7 @@ def bitwise_not(input, *, out=None):
 def bitwise_not_(self):
     """bitwise_not_(self)
 
-    In place: ~self of each bit; integers and bools.
+    In place: Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -271,7 +271,8 @@ def bitwise_not_(self):
 def bitwise_left_shift(input, other, *, out=None):
     """bitwise_left_shift(input, other, *, out=None)
 
-    self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width.
+    Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where
+    other is negative or at least the number of bits.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -306,8 +307,8 @@ def bitwise_left_shift(input, other, *, out=None):
 def bitwise_left_shift_(self, other):
     """bitwise_left_shift_(self, other)
 
-    In place: self << other, elementwise with broadcasting; integers. 0 where other is negative or no less than
-    the width.
+    In place: Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0
+    where other is negative or at least the number of bits.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -327,8 +328,8 @@ def bitwise_left_shift_(self, other):
 def bitwise_right_shift(input, other, *, out=None):
     """bitwise_right_shift(input, other, *, out=None)
 
-    self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less
-    than the width.
+    Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied,
+    so the result is 0 or -1 where other is negative or at least the number of bits.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -363,8 +364,8 @@ def bitwise_right_shift(input, other, *, out=None):
 def bitwise_right_shift_(self, other):
     """bitwise_right_shift_(self, other)
 
-    In place: self >> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative
-    or no less than the width.
+    In place: Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit
+    is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     """
     input = self
     if not isinstance(input, Tensor):

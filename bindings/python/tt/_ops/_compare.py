@@ -93,7 +93,7 @@ tt_ne_scalar_into = lib.tt_ne_scalar_into
 def eq(input, other, *, out=None):
     """eq(input, other, *, out=None)
 
-    self == other, elementwise with broadcasting.
+    Tests self == other, elementwise with broadcasting. The result is bool.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -128,7 +128,7 @@ def eq(input, other, *, out=None):
 def eq_(self, other):
     """eq_(self, other)
 
-    In place: self == other, elementwise with broadcasting.
+    In place: Tests self == other, elementwise with broadcasting. The result is bool.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -148,7 +148,7 @@ def eq_(self, other):
 def ne(input, other, *, out=None):
     """ne(input, other, *, out=None)
 
-    self != other, elementwise with broadcasting.
+    Tests self != other, elementwise with broadcasting. The result is bool.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -183,7 +183,7 @@ def ne(input, other, *, out=None):
 def ne_(self, other):
     """ne_(self, other)
 
-    In place: self != other, elementwise with broadcasting.
+    In place: Tests self != other, elementwise with broadcasting. The result is bool.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -203,7 +203,7 @@ def ne_(self, other):
 def lt(input, other, *, out=None):
     """lt(input, other, *, out=None)
 
-    self < other, elementwise with broadcasting.
+    Tests self < other, elementwise with broadcasting. The result is bool.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -238,7 +238,7 @@ def lt(input, other, *, out=None):
 def lt_(self, other):
     """lt_(self, other)
 
-    In place: self < other, elementwise with broadcasting.
+    In place: Tests self < other, elementwise with broadcasting. The result is bool.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -258,7 +258,7 @@ def lt_(self, other):
 def le(input, other, *, out=None):
     """le(input, other, *, out=None)
 
-    self <= other, elementwise with broadcasting.
+    Tests self <= other, elementwise with broadcasting. The result is bool.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -293,7 +293,7 @@ def le(input, other, *, out=None):
 def le_(self, other):
     """le_(self, other)
 
-    In place: self <= other, elementwise with broadcasting.
+    In place: Tests self <= other, elementwise with broadcasting. The result is bool.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -313,7 +313,7 @@ def le_(self, other):
 def gt(input, other, *, out=None):
     """gt(input, other, *, out=None)
 
-    self > other, elementwise with broadcasting.
+    Tests self > other, elementwise with broadcasting. The result is bool.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -348,7 +348,7 @@ def gt(input, other, *, out=None):
 def gt_(self, other):
     """gt_(self, other)
 
-    In place: self > other, elementwise with broadcasting.
+    In place: Tests self > other, elementwise with broadcasting. The result is bool.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -368,7 +368,7 @@ def gt_(self, other):
 def ge(input, other, *, out=None):
     """ge(input, other, *, out=None)
 
-    self >= other, elementwise with broadcasting.
+    Tests self >= other, elementwise with broadcasting. The result is bool.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -403,7 +403,7 @@ def ge(input, other, *, out=None):
 def ge_(self, other):
     """ge_(self, other)
 
-    In place: self >= other, elementwise with broadcasting.
+    In place: Tests self >= other, elementwise with broadcasting. The result is bool.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -423,7 +423,7 @@ def ge_(self, other):
 def logical_not(input, *, out=None):
     """logical_not(input, *, out=None)
 
-    True where an element is 0. nan is not 0.
+    Tests whether each element is 0. The result is bool; nan is not 0.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -444,7 +444,7 @@ def logical_not(input, *, out=None):
 def logical_not_(self):
     """logical_not_(self)
 
-    In place: True where an element is 0. nan is not 0.
+    In place: Tests whether each element is 0. The result is bool; nan is not 0.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -457,7 +457,7 @@ def logical_not_(self):
 def logical_and(input, other, *, out=None):
     """logical_and(input, other, *, out=None)
 
-    True where both elements are not 0, with broadcasting. nan is not 0.
+    Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -480,7 +480,8 @@ def logical_and(input, other, *, out=None):
 def logical_and_(self, other):
     """logical_and_(self, other)
 
-    In place: True where both elements are not 0, with broadcasting. nan is not 0.
+    In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is
+    nonzero.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -495,7 +496,8 @@ def logical_and_(self, other):
 def logical_or(input, other, *, out=None):
     """logical_or(input, other, *, out=None)
 
-    True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+    Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
+    is nonzero.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -518,7 +520,8 @@ def logical_or(input, other, *, out=None):
 def logical_or_(self, other):
     """logical_or_(self, other)
 
-    In place: True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+    In place: Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is
+    bool; nan is nonzero.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -533,7 +536,8 @@ def logical_or_(self, other):
 def logical_xor(input, other, *, out=None):
     """logical_xor(input, other, *, out=None)
 
-    True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+    Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
+    is nonzero.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -556,7 +560,8 @@ def logical_xor(input, other, *, out=None):
 def logical_xor_(self, other):
     """logical_xor_(self, other)
 
-    In place: True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+    In place: Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is
+    bool; nan is nonzero.
     """
     input = self
     if not isinstance(input, Tensor):

@@ -28,15 +28,15 @@ _o_conv_transpose3d = Struct("QPqPqPqqPq0q").pack
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
-    The convolution (cross-correlation) of signals: sums of products of weight with windows of input. input: (N,
-    C, L) or (C, L).
-    conv1d with padding by name.
+    Computes a 1-D convolution (cross-correlation) of signals.
+    Computes a 1-D convolution, like conv1d, with the padding given by name.
+      input: (N, C, L) or (C, L)
       weight: (out, C / groups, k)
-      bias: (out), or none
-      stride: step of the windows
-      padding: zeros that count as lying on each side of input
-      dilation: distance of the input elements of a window
-      groups: channels of input and output are divided into so many groups without links between them
+      bias: (out); none: no bias
+      stride: step between windows
+      padding: number of zeros added on both sides of each spatial dimension
+      dilation: step between the elements of a window
+      groups: number of blocked connections from input to output channels; divides both
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -69,15 +69,15 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
-    The convolution (cross-correlation) of images. input: (N, C, H, W) or (C, H, W). The result is channels_last
-    if input or weight is.
-    conv2d with padding by name.
+    Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
+    Computes a 2-D convolution, like conv2d, with the padding given by name.
+      input: (N, C, H, W) or (C, H, W)
       weight: (out, C / groups, kh, kw)
-      bias: (out), or none
-      stride: step of the windows
-      padding: zeros that count as lying on each side of input
-      dilation: distance of the input elements of a window
-      groups: channels of input and output are divided into so many groups without links between them
+      bias: (out); none: no bias
+      stride: step between windows
+      padding: number of zeros added on both sides of each spatial dimension
+      dilation: step between the elements of a window
+      groups: number of blocked connections from input to output channels; divides both
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -110,14 +110,15 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
-    The convolution (cross-correlation) of volumes. input: (N, C, D, H, W) or (C, D, H, W).
-    conv3d with padding by name.
+    Computes a 3-D convolution (cross-correlation) of volumes.
+    Computes a 3-D convolution, like conv3d, with the padding given by name.
+      input: (N, C, D, H, W) or (C, D, H, W)
       weight: (out, C / groups, kd, kh, kw)
-      bias: (out), or none
-      stride: step of the windows
-      padding: zeros that count as lying on each side of input
-      dilation: distance of the input elements of a window
-      groups: channels of input and output are divided into so many groups without links between them
+      bias: (out); none: no bias
+      stride: step between windows
+      padding: number of zeros added on both sides of each spatial dimension
+      dilation: step between the elements of a window
+      groups: number of blocked connections from input to output channels; divides both
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -150,14 +151,17 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 
-    The transpose of the linear map that conv1d with this weight is. input: (N, C, L) or (C, L).
+    Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
+      input: (N, C, L) or (C, L)
       weight: (C, out / groups, k)
-      bias: (out), or none
-      stride: step of the windows in the result
-      padding: dilation * (k - 1) - padding zeros count as lying on each side of input
-      output_padding: elements that one side of the result has more; smaller than stride or dilation
-      groups: channels of input and output are divided into so many groups without links between them
-      dilation: distance of the elements of a window
+      bias: (out); none: no bias
+      stride: step between windows in the result
+      padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+        padding zeros are added to input
+      output_padding: elements added to one side of each spatial dimension of the result; less than stride or
+        dilation
+      groups: number of blocked connections from input to output channels; divides both
+      dilation: step between the elements of a window
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -179,14 +183,17 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 
-    The transpose of the linear map that conv2d with this weight is. input: (N, C, H, W) or (C, H, W).
+    Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
+      input: (N, C, H, W) or (C, H, W)
       weight: (C, out / groups, kh, kw)
-      bias: (out), or none
-      stride: step of the windows in the result
-      padding: dilation * (k - 1) - padding zeros count as lying on each side of input
-      output_padding: elements that one side of the result has more; smaller than stride or dilation
-      groups: channels of input and output are divided into so many groups without links between them
-      dilation: distance of the elements of a window
+      bias: (out); none: no bias
+      stride: step between windows in the result
+      padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+        padding zeros are added to input
+      output_padding: elements added to one side of each spatial dimension of the result; less than stride or
+        dilation
+      groups: number of blocked connections from input to output channels; divides both
+      dilation: step between the elements of a window
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -208,14 +215,17 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
 
-    The transpose of the linear map that conv3d with this weight is. input: (N, C, D, H, W) or (C, D, H, W).
+    Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
+      input: (N, C, D, H, W) or (C, D, H, W)
       weight: (C, out / groups, kd, kh, kw)
-      bias: (out), or none
-      stride: step of the windows in the result
-      padding: dilation * (k - 1) - padding zeros count as lying on each side of input
-      output_padding: elements that one side of the result has more; smaller than stride or dilation
-      groups: channels of input and output are divided into so many groups without links between them
-      dilation: distance of the elements of a window
+      bias: (out); none: no bias
+      stride: step between windows in the result
+      padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
+        padding zeros are added to input
+      output_padding: elements added to one side of each spatial dimension of the result; less than stride or
+        dilation
+      groups: number of blocked connections from input to output channels; divides both
+      dilation: step between the elements of a window
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -22,7 +22,8 @@ _o_to = Struct("Qiiiii0q").pack
 def copy_(input, src):
     """copy_(input, src)
 
-    Writes `src` into `self`, broadcasting, converting dtype and device.
+    Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and
+    device.
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("copy_", "input", "Tensor", input)
@@ -36,9 +37,9 @@ def copy_(input, src):
 def clone(input, *, memory_format=preserve_format, out=None):
     """clone(input, *, memory_format=preserve_format, out=None)
 
-    A copy with storage of its own.
-      memory_format: preserve: the strides of self where it is dense, else row-major; contiguous: row-major;
-        channels_last, channels_last_3d: dimension 1 innermost
+    Returns a copy of self with its own storage.
+      memory_format: preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
+        channels_last, channels_last_3d: dimension 1 is innermost
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -62,11 +63,12 @@ def clone(input, *, memory_format=preserve_format, out=None):
 def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format):
     """to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format)
 
-    Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
-      dtype: dtype of the result
-      device: device of the result
-      copy: copy even where nothing changes
-      memory_format: as clone's
+    Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is
+    false.
+      dtype: dtype of the result; default: that of self
+      device: device of the result; default: that of self
+      copy: whether to copy even if nothing changes
+      memory_format: as for clone
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -85,7 +87,7 @@ def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_for
 def contiguous(input):
     """contiguous(input)
 
-    self itself if it is row-major without gaps, else a row-major copy.
+    Returns self itself if it is contiguous in row-major order, else a row-major copy.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -101,7 +103,7 @@ def contiguous(input):
 def zero_(input):
     """zero_(input)
 
-    Sets every element to 0.
+    Sets every element of self to 0.
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("zero_", "input", "Tensor", input)
@@ -113,7 +115,7 @@ def zero_(input):
 def fill_(input, value):
     """fill_(input, value)
 
-    Sets every element to `value`.
+    Sets every element of self to value.
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("fill_", "input", "Tensor", input)

@@ -37,7 +37,9 @@ _o_linspace = Struct("Qiii0q").pack
 def empty(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
     """empty(*size, dtype=None, device=None, out=None, requires_grad=False)
 
-    An uninitialised tensor.
+    Returns an uninitialized tensor.
+      dtype: dtype of the result; default: float32
+      device: device of the result; default: CPU
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "empty", "size")
     if out is not None:
@@ -61,7 +63,9 @@ def new_empty(self, *args, dtype=None, device=None, requires_grad=False, size=No
 def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
     """zeros(*size, dtype=None, device=None, out=None, requires_grad=False)
 
-    A tensor of zeros.
+    Returns a tensor filled with 0.
+      dtype: dtype of the result; default: float32
+      device: device of the result; default: CPU
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "zeros", "size")
     if out is not None:
@@ -85,7 +89,9 @@ def new_zeros(self, *args, dtype=None, device=None, requires_grad=False, size=No
 def ones(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
     """ones(*size, dtype=None, device=None, out=None, requires_grad=False)
 
-    A tensor of ones.
+    Returns a tensor filled with 1.
+      dtype: dtype of the result; default: float32
+      device: device of the result; default: CPU
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "ones", "size")
     if out is not None:
@@ -109,7 +115,9 @@ def new_ones(self, *args, dtype=None, device=None, requires_grad=False, size=Non
 def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=False):
     """full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64.
+    Returns a tensor filled with fill_value.
+      dtype: dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
+      device: device of the result; default: CPU
     """
     if out is not None:
         from ._copy import clone
@@ -133,9 +141,12 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 def arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False):
     """arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    start, start + step, … below end: ceil((end - start) / step) elements. int64 if all three are integers, else
-    float32.
-      step: difference of neighbours, not 0
+    Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
+      start: first value
+      end: bound of the values, which it excludes
+      step: difference between neighbours, not 0
+      dtype: dtype of the result; default: int64 if start, end and step are integers, else float32
+      device: device of the result; default: CPU
     """
     start, end = left_out(0, start, end)
     if out is not None:
@@ -153,7 +164,9 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, r
 def empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
     """empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    An uninitialised tensor with self's shape, dtype and device; dense strides are kept.
+    Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
+      dtype: dtype of the result; default: that of self
+      device: device of the result; default: that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -175,7 +188,9 @@ def empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
 def zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
     """zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    Zeros with self's shape, dtype and device.
+    Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
+      dtype: dtype of the result; default: that of self
+      device: device of the result; default: that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -197,7 +212,9 @@ def zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
 def ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
     """ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    Ones with self's shape, dtype and device.
+    Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
+      dtype: dtype of the result; default: that of self
+      device: device of the result; default: that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -219,7 +236,9 @@ def ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
 def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_grad=False):
     """full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    One value with self's shape, dtype and device.
+    Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
+      dtype: dtype of the result; default: that of self
+      device: device of the result; default: that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -242,9 +261,11 @@ def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_
 def eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False):
     """eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    A matrix with ones on its main diagonal and zeros elsewhere.
+    Returns a matrix with ones on the main diagonal and zeros elsewhere.
       n: number of rows
-      m: number of columns; n by default
+      m: number of columns; default: n
+      dtype: dtype of the result; default: float32
+      device: device of the result; default: CPU
     """
     if out is not None:
         from ._copy import clone
@@ -261,9 +282,12 @@ def eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False):
 def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False):
     """linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False)
 
-    `steps` numbers from start to end, both included, at equal distances. complex64 if start or end is complex,
-    else float32.
-      steps: how many numbers; of one, it is start
+    Returns `steps` evenly spaced values from start to end, both included.
+      start: first value
+      end: last value
+      steps: number of values; a single value is start
+      dtype: dtype of the result; default: complex64 if start or end is complex, else float32
+      device: device of the result; default: CPU
     """
     if out is not None:
         from ._copy import clone

@@ -81,9 +81,11 @@ _o_triu = Struct("Qq0q").pack
 def gather(input, dim, index, *, out=None):
     """gather(input, dim, index, *, out=None)
 
-    out[i][j] = self[index[i][j]][j] for dim 0, and so on; index may be smaller than self outside dim.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim])
+    Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dimensions. The
+    result has the shape of index.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self; it may be
+        smaller than self outside dim
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -106,10 +108,11 @@ def gather(input, dim, index, *, out=None):
 def scatter_add(input, dim, index, src, *, out=None):
     """scatter_add(input, dim, index, src, *, out=None)
 
-    A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add up.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim])
-      src: what to add: at least index's sizes
+    Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and
+    likewise for other dimensions. Repeated indices accumulate.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      src: values to add; at least as large as index in every dimension
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -132,11 +135,11 @@ def scatter_add(input, dim, index, src, *, out=None):
 def scatter_add_(self, dim, index, src):
     """scatter_add_(self, dim, index, src)
 
-    In place: A copy of self with src[i][j] added at [index[i][j]][j] for dim 0, and so on; repeated indices add
-    up.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim])
-      src: what to add: at least index's sizes
+    In place: Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0,
+    and likewise for other dimensions. Repeated indices accumulate.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      src: values to add; at least as large as index in every dimension
     """
     input = self
     if not isinstance(input, Tensor):
@@ -153,9 +156,9 @@ def scatter_add_(self, dim, index, src):
 def index_select(input, dim, index, *, out=None):
     """index_select(input, dim, index, *, out=None)
 
-    Picks index[i] of dimension `dim`; index is a 1-D (or 0-D) integer tensor.
-      dim: dimension to pick from
-      index: positions in [0, self.shape[dim])
+    Selects the entries index[0], index[1], … of dimension dim.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -178,10 +181,11 @@ def index_select(input, dim, index, *, out=None):
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """index_add(input, dim, index, source, *, alpha=1, out=None)
 
-    A copy of self with alpha * source[i] added at index[i] of `dim`; repeated indices add up.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim]): 1-D or 0-D
-      source: what to add: self's shape, but index's length in dim
+    Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
+    accumulate.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      source: values to add: the shape of self, with the length of index in dim
       alpha: factor of source
     """
     if type(input) is not Tensor:
@@ -215,10 +219,11 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
 def index_add_(self, dim, index, source, *, alpha=1):
     """index_add_(self, dim, index, source, *, alpha=1)
 
-    In place: A copy of self with alpha * source[i] added at index[i] of `dim`; repeated indices add up.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim]): 1-D or 0-D
-      source: what to add: self's shape, but index's length in dim
+    In place: Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
+    indices accumulate.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      source: values to add: the shape of self, with the length of index in dim
       alpha: factor of source
     """
     input = self
@@ -240,10 +245,12 @@ def index_add_(self, dim, index, source, *, alpha=1):
 def index_put(input, indices, values, accumulate=False):
     """index_put(input, indices, values, accumulate=False)
 
-    A copy of self with values written where self[indices] would read; negative positions count from the end.
-      indices: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
-      values: broadcasts to the shape of self[indices], in self's dtype
-      accumulate: add instead of write; repeated positions add up
+    Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
+    end.
+      indices: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has, or
+        none
+      values: broadcast to the shape of self[indices]; must have the dtype of self
+      accumulate: whether values are added instead of written; repeated positions accumulate
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -262,11 +269,12 @@ def index_put(input, indices, values, accumulate=False):
 def index_put_(self, indices, values, accumulate=False):
     """index_put_(self, indices, values, accumulate=False)
 
-    In place: A copy of self with values written where self[indices] would read; negative positions count from the
-    end.
-      indices: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
-      values: broadcasts to the shape of self[indices], in self's dtype
-      accumulate: add instead of write; repeated positions add up
+    In place: Returns a copy of self with values written at the positions self[indices]. Negative positions count
+    from the end.
+      indices: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has, or
+        none
+      values: broadcast to the shape of self[indices]; must have the dtype of self
+      accumulate: whether values are added instead of written; repeated positions accumulate
     """
     input = self
     if not isinstance(input, Tensor):
@@ -282,10 +290,10 @@ def index_put_(self, indices, values, accumulate=False):
 def embedding(input, weight, padding_idx=None):
     """embedding(input, weight, padding_idx=None)
 
-    The rows of weight that indices name.
-      input: rows in [0, weight.shape[0]), any shape
+    Looks up the rows of weight at indices. The result has the shape of indices followed by features.
+      input: integer tensor of any shape with values in [0, rows)
       weight: (rows, features)
-      padding_idx: row that gets no gradient; negative ones count from the end
+      padding_idx: row that receives no gradient; negative values count from the end
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -306,13 +314,13 @@ def embedding(input, weight, padding_idx=None):
 def scatter(input, dim, index, src, *, value=None, reduce=None, out=None):
     """scatter(input, dim, index, src, *, value=None, reduce=None, out=None)
 
-    A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several writes to
-    one place stays is not defined.
-    As scatter, with one number for all places.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim])
-      src: what to write: at least index's sizes
-      reduce: none: replaces; add, multiply: joins what stands there with each src
+    Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
+    other dimensions. If positions repeat, it is undefined which value is written.
+    Returns a copy of self with value written at all positions of index along dim, like scatter.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      src: values to write; at least as large as index in every dimension
+      reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
     if value is not None:
         src = value
@@ -357,13 +365,13 @@ def scatter(input, dim, index, src, *, value=None, reduce=None, out=None):
 def scatter_(self, dim, index, src, *, value=None, reduce=None):
     """scatter_(self, dim, index, src, *, value=None, reduce=None)
 
-    In place: A copy of self with src[i][j] written at [index[i][j]][j] for dim 0, and so on; which one of several
-    writes to one place stays is not defined.
-    As scatter, with one number for all places.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim])
-      src: what to write: at least index's sizes
-      reduce: none: replaces; add, multiply: joins what stands there with each src
+    In place: Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and
+    likewise for other dimensions. If positions repeat, it is undefined which value is written.
+    Returns a copy of self with value written at all positions of index along dim, like scatter.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      src: values to write; at least as large as index in every dimension
+      reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
     input = self
     if value is not None:
@@ -393,10 +401,10 @@ def scatter_(self, dim, index, src, *, value=None, reduce=None):
 def index_copy(input, dim, index, source, *, out=None):
     """index_copy(input, dim, index, source, *, out=None)
 
-    A copy of self with source[i] written at index[i] of `dim`.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim]): 1-D or 0-D
-      source: what to write: self's shape, but index's length in dim
+    Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      source: values to write: the shape of self, with the length of index in dim
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -421,10 +429,10 @@ def index_copy(input, dim, index, source, *, out=None):
 def index_copy_(self, dim, index, source):
     """index_copy_(self, dim, index, source)
 
-    In place: A copy of self with source[i] written at index[i] of `dim`.
-      dim: dimension that index counts
-      index: positions in [0, self.shape[dim]): 1-D or 0-D
-      source: what to write: self's shape, but index's length in dim
+    In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      source: values to write: the shape of self, with the length of index in dim
     """
     input = self
     if not isinstance(input, Tensor):
@@ -441,10 +449,12 @@ def index_copy_(self, dim, index, source):
 def index_fill(input, dim, index, value):
     """index_fill(input, dim, index, value)
 
-    A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
-    As index_fill, with a 0-dim tensor as value, which gets a gradient too.
-      dim: dimension that index counts
-      index: 1-D or 0-D integer tensor
+    Returns a copy of self in which the entries index of dim are filled with value.
+    Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
+    gradient.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor; negative positions count from the end
+      value: 0-dim tensor
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -470,10 +480,12 @@ def index_fill(input, dim, index, value):
 def index_fill_(self, dim, index, value):
     """index_fill_(self, dim, index, value)
 
-    In place: A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
-    As index_fill, with a 0-dim tensor as value, which gets a gradient too.
-      dim: dimension that index counts
-      index: 1-D or 0-D integer tensor
+    In place: Returns a copy of self in which the entries index of dim are filled with value.
+    Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
+    gradient.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor; negative positions count from the end
+      value: 0-dim tensor
     """
     input = self
     if not isinstance(input, Tensor):
@@ -495,10 +507,9 @@ def index_fill_(self, dim, index, value):
 def take_along_dim(input, indices, dim=None, *, axis=None, out=None):
     """take_along_dim(input, indices, dim=None, *, axis=None, out=None)
 
-    Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the
-    flattened tensor.
-      indices: positions in dim; negative ones count from the end
-      dim: dimension to pick from; none: the flattened tensor
+    Selects elements along dim by indices. indices and self broadcast in the other dimensions.
+      indices: integer tensor; negative positions count from the end
+      dim: dimension to index; default: self is flattened first
     """
     if axis is not None:
         dim = axis
@@ -526,7 +537,7 @@ def take_along_dim(input, indices, dim=None, *, axis=None, out=None):
 def masked_select(input, mask, *, out=None):
     """masked_select(input, mask, *, out=None)
 
-    The elements of self where `mask` is true, in one dimension; broadcasts the two.
+    Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
       mask: bool tensor
     """
     if type(input) is not Tensor:
@@ -550,7 +561,8 @@ def masked_select(input, mask, *, out=None):
 def nonzero(input, *, as_tuple=False, out=None):
     """nonzero(input, *, as_tuple=False, out=None)
 
-    The positions of the elements that are not 0: one row of indices each.
+    Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-
+    major order.
       as_tuple: a tuple of the columns instead
     """
     if type(input) is not Tensor:
@@ -574,8 +586,10 @@ def nonzero(input, *, as_tuple=False, out=None):
 def one_hot(tensor, num_classes=-1):
     """one_hot(tensor, num_classes=-1)
 
-    For each class of an int64 tensor a row of num_classes elements: 1 at the class, else 0.
-      num_classes: classes are below it; -1: the largest class + 1
+    Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the
+    shape of self followed by num_classes.
+      tensor: int64 tensor of classes
+      num_classes: number of classes; -1: the largest class + 1
     """
     if type(tensor) is not Tensor:
         if keeps(tensor):
@@ -594,8 +608,8 @@ def one_hot(tensor, num_classes=-1):
 def tril(input, diagonal=0, *, out=None):
     """tril(input, diagonal=0, *, out=None)
 
-    The matrices of the last two dimensions with zeros above a diagonal.
-      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
+      diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -619,8 +633,9 @@ def tril(input, diagonal=0, *, out=None):
 def tril_(self, diagonal=0):
     """tril_(self, diagonal=0)
 
-    In place: The matrices of the last two dimensions with zeros above a diagonal.
-      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    In place: Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal
+    are 0.
+      diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
     input = self
     if not isinstance(input, Tensor):
@@ -636,8 +651,8 @@ def tril_(self, diagonal=0):
 def triu(input, diagonal=0, *, out=None):
     """triu(input, diagonal=0, *, out=None)
 
-    The matrices of the last two dimensions with zeros below a diagonal.
-      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
+      diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -661,8 +676,9 @@ def triu(input, diagonal=0, *, out=None):
 def triu_(self, diagonal=0):
     """triu_(self, diagonal=0)
 
-    In place: The matrices of the last two dimensions with zeros below a diagonal.
-      diagonal: 0: the main diagonal; above it if positive, below it if negative
+    In place: Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal
+    are 0.
+      diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
     input = self
     if not isinstance(input, Tensor):
@@ -678,7 +694,8 @@ def triu_(self, diagonal=0):
 def where(condition, input=None, other=None, *, out=None):
     """where(condition, input=None, other=None, *, out=None)
 
-    `self` where `condition` is true, else `other`; broadcasts all three.
+    Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other
+    are promoted.
     Of condition alone: nonzero(condition, as_tuple=True).
       condition: bool tensor
     """
@@ -713,9 +730,11 @@ def _m_where(self, condition, other):
 def masked_fill(input, mask, value):
     """masked_fill(input, mask, value)
 
-    Puts `value` where `mask` is true; broadcasts the two. The result has self's dtype.
-    As masked_fill, with a 0-dim tensor as value, which gets a gradient too.
+    Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype
+    of self.
+    Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
       mask: bool tensor
+      value: number; must fit the dtype of self
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -741,9 +760,11 @@ def masked_fill(input, mask, value):
 def masked_fill_(self, mask, value):
     """masked_fill_(self, mask, value)
 
-    In place: Puts `value` where `mask` is true; broadcasts the two. The result has self's dtype.
-    As masked_fill, with a 0-dim tensor as value, which gets a gradient too.
+    In place: Replaces the elements of self by value where mask is true. self and mask broadcast; the result has
+    the dtype of self.
+    Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
       mask: bool tensor
+      value: number; must fit the dtype of self
     """
     input = self
     if not isinstance(input, Tensor):

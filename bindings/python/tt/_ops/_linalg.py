@@ -13,9 +13,10 @@ _o_nuclear_norm = Struct("QPqi0q").pack
 def nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
-      dim: rows and columns; an empty list: the two dimensions that self has
-      keepdim: keep the reduced dimensions with size 1
+    Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for
+    matrices with nan or inf.
+      dim: the dimensions of rows and columns; default: the two dimensions of self
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis

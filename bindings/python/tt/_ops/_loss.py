@@ -30,9 +30,9 @@ _o_cross_entropy = Struct("QPqid0q").pack
 def l1_loss(input, target, reduction="mean", weight=None):
     """l1_loss(input, target, reduction="mean", weight=None)
 
-    |input - target|, elementwise with broadcasting, then reduced.
-      reduction: none; sum; mean
-      weight: factor of each element, of input's shape
+    Computes |input - target|, elementwise with broadcasting, and reduces it.
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+      weight: factor of each element; has the shape of input
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -53,9 +53,10 @@ def l1_loss(input, target, reduction="mean", weight=None):
 def mse_loss(input, target, reduction="mean", weight=None):
     """mse_loss(input, target, reduction="mean", weight=None)
 
-    (input - target)^2, elementwise with broadcasting, then reduced.
-      reduction: none; sum; mean
-      weight: factor of each element, of input's shape; the mean divides by their sum
+    Computes (input - target)^2, elementwise with broadcasting, and reduces it.
+      reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided
+        by the sum of weight
+      weight: factor of each element; has the shape of input
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -76,10 +77,10 @@ def mse_loss(input, target, reduction="mean", weight=None):
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     """smooth_l1_loss(input, target, reduction="mean", beta=1.0)
 
-    With d = |input - target|: d^2 / (2 beta) where d < beta, else d - beta / 2; elementwise with broadcasting,
-    then reduced.
-      reduction: none; sum; mean
-      beta: where the loss becomes linear, ≥ 0
+    Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere, with
+    broadcasting, and reduces it.
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+      beta: difference at which the loss becomes linear, at least 0
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -100,11 +101,11 @@ def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """huber_loss(input, target, reduction="mean", delta=1.0, weight=None)
 
-    With d = |input - target|: d^2 / 2 where d <= delta, else delta (d - delta / 2); elementwise with
-    broadcasting, then reduced.
-      reduction: none; sum; mean
-      delta: where the loss becomes linear, > 0
-      weight: factor of each element, of input's shape
+    Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, with
+    broadcasting, and reduces it.
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+      delta: difference at which the loss becomes linear, greater than 0
+      weight: factor of each element; has the shape of input
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -125,11 +126,12 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """binary_cross_entropy(input, target, weight=None, reduction="mean")
 
-    -(target log(input) + (1 - target) log(1 - input)), elementwise, then reduced; logarithms end at -100.
-      input: probabilities
-      target: of input's shape
-      weight: factor of each element, broadcast to target
-      reduction: none; sum; mean
+    Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it. Logarithms are
+    clamped to at least -100.
+      input: probabilities in [0, 1]
+      target: tensor of the shape of input
+      weight: factor of each element; broadcast to the shape of target
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -150,11 +152,11 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None)
 
-    Binary cross entropy of sigmoid(input) and target, without its overflows.
-      target: of input's shape
-      weight: factor of each element, broadcast to target
-      reduction: none; sum; mean
-      pos_weight: factor of the target's part, broadcast to target
+    Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
+      target: tensor of the shape of input
+      weight: factor of each element; broadcast to the shape of target
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+      pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -175,11 +177,12 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 def kl_div(input, target, reduction="mean", log_target=False):
     """kl_div(input, target, reduction="mean", log_target=False)
 
-    target (log(target) - input), elementwise with broadcasting, then reduced; 0 where target is 0.
-      input: logarithms of probabilities
-      target: probabilities, or their logarithms
-      reduction: none; sum; mean: over all elements; batchmean: the sum divided by input's first size
-      log_target: target holds logarithms
+    Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with broadcasting, and
+    reduces it. It is 0 where target is 0.
+      input: log-probabilities
+      target: probabilities, or log-probabilities if log_target is true
+      reduction: none; sum; mean: over all elements; batchmean: the sum divided by the first size of input
+      log_target: whether target holds log-probabilities
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -200,12 +203,12 @@ def kl_div(input, target, reduction="mean", log_target=False):
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean")
 
-    -weight[t] * input[t] for the class t that target names. input: log-probabilities (C), (N, C) or (N, C, d1,
-    …); target: input's shape without C.
-      target: classes in [0, C)
+    Negative log likelihood loss: -weight[t] * input[t] for each class t of target, reduced.
+      input: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
+      target: classes in [0, C); has the shape of input without C
       weight: factor of each class: (C)
-      ignore_index: targets of this value count for nothing
-      reduction: none; sum; mean: the sum divided by the sum of the targets' weights
+      ignore_index: targets with this value do not contribute
+      reduction: none; sum; mean: the sum divided by the sum of the weights of the targets
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -226,14 +229,13 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0)
 
-    Cross entropy of the distribution softmax(input) and the target: classes, as for nll_loss, or floating
-    probabilities of input's shape.
-      input: scores (C), (N, C) or (N, C, d1, …)
-      target: classes in [0, C), or probabilities
+    Computes the cross entropy between softmax(input) and target, and reduces it.
+      input: logits of shape (C), (N, C) or (N, C, d1, …)
+      target: classes in [0, C) with the shape of input without C, or probabilities with the shape of input
       weight: factor of each class: (C)
-      ignore_index: class targets of this value count for nothing
-      reduction: none; sum; mean
-      label_smoothing: share of the target that is spread evenly over all classes, in [0, 1]
+      ignore_index: class targets with this value do not contribute
+      reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the targets
+      label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -33,8 +33,10 @@ _o_baddbmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 def matmul(input, other, *, out=None):
     """matmul(input, other, *, out=None)
 
-    Matrix product. 1-D operands count as a row (self) or a column (other), which the result drops; more than two
-    dimensions are a broadcast stack of matrices.
+    Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the
+    result; leading dimensions are a batch and broadcast.
+      input: (…, n, m) or (m)
+      other: (…, m, p) or (m)
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -57,8 +59,10 @@ def matmul(input, other, *, out=None):
 def linear(input, weight, bias=None, *, out=None):
     """linear(input, weight, bias=None, *, out=None)
 
-    input @ weight.T + bias. input: (*, in); weight: (out, in), or (in), which drops the last dimension; bias:
-    (out).
+    Computes input @ weight.T + bias.
+      input: (*, in)
+      weight: (out, in); or (in), which drops the last dimension of the result
+      bias: (out); none: no bias
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -79,8 +83,9 @@ def linear(input, weight, bias=None, *, out=None):
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None)
 
-    beta * self + alpha * (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also nan) are
-    ignored.
+    Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+      mat1: (n, m)
+      mat2: (m, p)
       beta: factor of self
       alpha: factor of the product
     """
@@ -110,8 +115,10 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
     """addmm_(self, mat1, mat2, *, beta=1, alpha=1)
 
-    In place: beta * self + alpha * (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also
-    nan) are ignored.
+    In place: Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta
+    is 0.
+      mat1: (n, m)
+      mat2: (m, p)
       beta: factor of self
       alpha: factor of the product
     """
@@ -133,8 +140,8 @@ def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
-    beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values
-    (also nan) are ignored.
+    Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
+    including nan, if beta is 0.
       batch1: (b, n, m)
       batch2: (b, m, p)
       beta: factor of self
@@ -166,8 +173,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
     """baddbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
-    In place: beta * self + alpha * (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0
-    self's values (also nan) are ignored.
+    In place: Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is
+    ignored, including nan, if beta is 0.
       batch1: (b, n, m)
       batch2: (b, m, p)
       beta: factor of self
@@ -191,7 +198,9 @@ def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
 def mm(input, mat2, *, out=None):
     """mm(input, mat2, *, out=None)
 
-    The product of two matrices.
+    Computes the product of two matrices.
+      input: (n, m)
+      mat2: (m, p)
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -214,7 +223,9 @@ def mm(input, mat2, *, out=None):
 def bmm(input, mat2, *, out=None):
     """bmm(input, mat2, *, out=None)
 
-    The products of two stacks of as many matrices: (b, n, m) and (b, m, p).
+    Computes the products of two batches of matrices.
+      input: (b, n, m)
+      mat2: (b, m, p)
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -237,7 +248,9 @@ def bmm(input, mat2, *, out=None):
 def mv(input, vec, *, out=None):
     """mv(input, vec, *, out=None)
 
-    The product of a matrix and a vector.
+    Computes the product of a matrix and a vector.
+      input: (n, m)
+      vec: (m)
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -260,7 +273,9 @@ def mv(input, vec, *, out=None):
 def dot(input, tensor, *, out=None):
     """dot(input, tensor, *, out=None)
 
-    The sum of the products of two vectors' elements; complex ones are not conjugated.
+    Computes the dot product of two vectors. Complex elements are not conjugated.
+      input: (n)
+      tensor: (n)
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -283,7 +298,9 @@ def dot(input, tensor, *, out=None):
 def outer(input, vec2, *, out=None):
     """outer(input, vec2, *, out=None)
 
-    The matrix self[i] * vec2[j] of two vectors.
+    Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+      input: (n)
+      vec2: (m)
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -306,11 +323,11 @@ def outer(input, vec2, *, out=None):
 def einsum(equation, *args, operands=None):
     """einsum(equation, *operands)
 
-    Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels
-    that the result does not have are summed.
-      equation: terms of letters between commas, then -> and the result's labels; '...' stands for further
-        dimensions, which broadcast. Without -> the result has the labels that appear once, in alphabetical order
-      operands: one tensor per term
+    Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
+      equation: comma-separated labels of the dimensions of each operand, then -> and the labels of the result;
+        labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without ->
+        the result has the labels that occur once, in alphabetical order
+      operands: one tensor per term of equation
     """
     operands = args if args and type(args[0]) is int and operands is None else gathered(args, operands, "einsum", "operands")
     operands = tensor_list(operands, "einsum", "operands")

@@ -20,16 +20,17 @@ _o_layer_norm = Struct("Qd0q").pack
 def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5)
 
-    (x - mean) / sqrt(variance + eps) * weight + bias of each channel (dimension 1). In training with the batch's
-    own mean and variance, which also move running_mean and running_var; else with these two.
+    Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1). In
+    training, mean and variance are those of the batch, and running_mean and running_var are updated; otherwise
+    these two are used.
       input: (N, C) or (N, C, …)
-      running_mean: (C), or none; written in training
-      running_var: (C), or none; written in training, with the variance of a sample
-      weight: (C), or none
-      bias: (C), or none
-      training: use the batch's statistics
-      momentum: weight of the batch in the running statistics
-      eps: added to the variance
+      running_mean: (C), or none; updated in training
+      running_var: (C), or none; updated in training with the unbiased variance
+      weight: (C); none: 1
+      bias: (C); none: 0
+      training: whether to use the statistics of the batch
+      momentum: weight of the batch in the update of the running statistics
+      eps: added to the variance for numerical stability
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -48,13 +49,13 @@ def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=Non
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """group_norm(input, num_groups, weight=None, bias=None, eps=1e-5)
 
-    (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each image's groups of C /
-    num_groups channels.
+    Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over C /
+    num_groups channels of each sample.
       input: (N, C) or (N, C, …)
-      num_groups: divides C
-      weight: (C), or none
-      bias: (C), or none
-      eps: added to the variance
+      num_groups: number of groups; must divide C
+      weight: (C); none: 1
+      bias: (C); none: 0
+      eps: added to the variance for numerical stability
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -73,16 +74,17 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
     """instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5)
 
-    (x - mean) / sqrt(variance + eps) * weight + bias of each channel of each image, with their own mean and
-    variance, whose averages move running_mean and running_var; or with these two.
+    Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample. If
+    use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated;
+    otherwise these two are used.
       input: (N, C, …)
-      running_mean: (C), or none; written if use_input_stats
-      running_var: (C), or none; written if use_input_stats
-      weight: (C), or none
-      bias: (C), or none
-      use_input_stats: use the input's statistics
-      momentum: weight of the input in the running statistics
-      eps: added to the variance
+      running_mean: (C), or none; updated if use_input_stats is true
+      running_var: (C), or none; updated if use_input_stats is true
+      weight: (C); none: 1
+      bias: (C); none: 0
+      use_input_stats: whether to use the statistics of input
+      momentum: weight of input in the update of the running statistics
+      eps: added to the variance for numerical stability
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -101,10 +103,10 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """rms_norm(input, normalized_shape, weight=None, eps=None)
 
-    x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
-      normalized_shape: sizes of the last dimensions of input, which are normalised together
-      weight: of normalized_shape, or none
-      eps: added to the mean; none: the distance of 1 to the next number of the dtype of computation
+    Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+      normalized_shape: sizes of the last dimensions of input, over which to normalize
+      weight: of shape normalized_shape; none: 1
+      eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -124,12 +126,12 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5)
 
-    (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the variance of the whole
-    population.
-      normalized_shape: sizes of the last dimensions of input, which are normalised together
-      weight: of normalized_shape, or none
-      bias: of normalized_shape, or none
-      eps: added to the variance
+    Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the
+    biased variance.
+      normalized_shape: sizes of the last dimensions of input, over which to normalize
+      weight: of shape normalized_shape; none: 1
+      bias: of shape normalized_shape; none: 0
+      eps: added to the variance for numerical stability
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -31,13 +31,13 @@ _o_avg_pool2d = Struct("QPqPqiiq0q").pack
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
-    The largest element of each window of the last dimension; nan wins.
-      input: (C, L) or (N, C, L)
-      kernel_size: elements of a window
-      stride: step between windows; none: kernel_size
-      padding: elements before and after that are less than all others
+    Returns the maximum of each window of the last dimension. nan counts as the maximum.
+      input: (N, C, L) or (C, L)
+      kernel_size: size of a window
+      stride: step between windows; default: kernel_size
+      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
       dilation: step between the elements of a window
-      ceil_mode: round the number of windows up
+      ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -58,8 +58,13 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
-    max_pool1d and the positions of the elements that it takes.
-      input: (C, L) or (N, C, L)
+    Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
+      input: (N, C, L) or (C, L)
+      kernel_size: size of a window
+      stride: step between windows; default: kernel_size
+      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+      dilation: step between the elements of a window
+      ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -80,13 +85,13 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
-    The largest element of each window of the last two dimensions; nan wins.
-      input: (C, H, W) or (N, C, H, W)
-      kernel_size: rows and columns of a window, or one number for both; so too the next three
-      stride: step between windows; none: kernel_size
-      padding: elements around the image that are less than all others
+    Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
+      input: (N, C, H, W) or (C, H, W)
+      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+      stride: step between windows; default: kernel_size
+      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
       dilation: step between the elements of a window
-      ceil_mode: round the number of windows up
+      ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -107,8 +112,13 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
-    max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
-      input: (C, H, W) or (N, C, H, W)
+    Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
+      input: (N, C, H, W) or (C, H, W)
+      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+      stride: step between windows; default: kernel_size
+      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+      dilation: step between the elements of a window
+      ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -129,8 +139,8 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 def adaptive_max_pool1d(input, output_size):
     """adaptive_max_pool1d(input, output_size)
 
-    The largest element of each of output_size windows that cover the last dimension evenly, and its position.
-      input: (C, L) or (N, C, L)
+    Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
+      input: (N, C, L) or (C, L)
       output_size: number of windows
     """
     if type(input) is not Tensor:
@@ -148,10 +158,10 @@ def adaptive_max_pool1d(input, output_size):
 def adaptive_max_pool2d(input, output_size):
     """adaptive_max_pool2d(input, output_size)
 
-    The largest element of each of output_size windows that cover the last two dimensions evenly, and its
-    position.
-      input: (C, H, W) or (N, C, H, W)
-      output_size: windows along both dimensions, or one number for both
+    Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index
+    in the flattened dimensions.
+      input: (N, C, H, W) or (C, H, W)
+      output_size: numbers of windows along both dimensions, or one number for both
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -168,13 +178,13 @@ def adaptive_max_pool2d(input, output_size):
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True)
 
-    The mean of each window of the last dimension.
-      input: (C, L) or (N, C, L)
-      kernel_size: elements of a window
-      stride: step between windows; none: kernel_size
-      padding: zeros before and after
-      ceil_mode: round the number of windows up
-      count_include_pad: the divisor counts the padding
+    Returns the mean of each window of the last dimension.
+      input: (N, C, L) or (C, L)
+      kernel_size: size of a window
+      stride: step between windows; default: kernel_size
+      padding: number of zeros added on both sides of each spatial dimension
+      ceil_mode: whether the number of windows is rounded up instead of down
+      count_include_pad: whether the divisor counts the padding
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -195,14 +205,14 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None):
     """avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None)
 
-    The mean of each window of the last two dimensions.
-      input: (C, H, W) or (N, C, H, W)
-      kernel_size: rows and columns of a window, or one number for both; so too the next two
-      stride: step between windows; none: kernel_size
-      padding: zeros around the image
-      ceil_mode: round the number of windows up
-      count_include_pad: the divisor counts the padding
-      divisor_override: divides the sums instead; not 0
+    Returns the mean of each window of the last two dimensions.
+      input: (N, C, H, W) or (C, H, W)
+      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+      stride: step between windows; default: kernel_size
+      padding: number of zeros added on both sides of each spatial dimension
+      ceil_mode: whether the number of windows is rounded up instead of down
+      count_include_pad: whether the divisor counts the padding
+      divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -226,8 +236,8 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 def adaptive_avg_pool1d(input, output_size):
     """adaptive_avg_pool1d(input, output_size)
 
-    The mean of each of output_size windows that cover the last dimension evenly.
-      input: (C, L) or (N, C, L)
+    Divides the last dimension evenly into output_size windows and returns the mean of each.
+      input: (N, C, L) or (C, L)
       output_size: number of windows
     """
     if type(input) is not Tensor:
@@ -245,9 +255,9 @@ def adaptive_avg_pool1d(input, output_size):
 def adaptive_avg_pool2d(input, output_size):
     """adaptive_avg_pool2d(input, output_size)
 
-    The mean of each of output_size windows that cover the last two dimensions evenly.
-      input: (C, H, W) or (N, C, H, W)
-      output_size: windows along both dimensions, or one number for both
+    Divides the last two dimensions evenly into output_size windows and returns the mean of each.
+      input: (N, C, H, W) or (C, H, W)
+      output_size: numbers of windows along both dimensions, or one number for both
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -56,11 +56,11 @@ _o_multinomial = Struct("QP0q").pack
 def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad=False, size=None):
     """rand(*size, dtype=None, device=None, generator=None, out=None, requires_grad=False)
 
-    Uniform numbers in [0, 1).
+    Returns random numbers, uniformly distributed in [0, 1).
       size: shape of the result
-      dtype: floating or complex; float32 by default
-      device: the CPU by default
-      generator: the ctx's own by default
+      dtype: floating or complex dtype; default: float32
+      device: device of the result; default: CPU
+      generator: random number generator; default: the one of the ctx
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "rand", "size")
     if out is not None:
@@ -79,11 +79,12 @@ def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad
 def randn(*args, dtype=None, device=None, generator=None, out=None, requires_grad=False, size=None):
     """randn(*size, dtype=None, device=None, generator=None, out=None, requires_grad=False)
 
-    Normal numbers of mean 0 and variance 1 (complex ones: 1/2 in each part).
+    Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2
+    each.
       size: shape of the result
-      dtype: floating or complex; float32 by default
-      device: the CPU by default
-      generator: the ctx's own by default
+      dtype: floating or complex dtype; default: float32
+      device: device of the result; default: CPU
+      generator: random number generator; default: the one of the ctx
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "randn", "size")
     if out is not None:
@@ -102,10 +103,11 @@ def randn(*args, dtype=None, device=None, generator=None, out=None, requires_gra
 def rand_like(input, *, dtype=None, device=None, generator=None):
     """rand_like(input, *, dtype=None, device=None, generator=None)
 
-    Uniform numbers in [0, 1) with self's shape, dtype and device; dense strides are kept.
-      dtype: floating or complex; self's by default
-      device: self's by default
-      generator: the ctx's own by default
+    Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a dense self are
+    kept.
+      dtype: floating or complex dtype; default: that of self
+      device: device of the result; default: that of self
+      generator: random number generator; default: the one of the ctx
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -124,10 +126,11 @@ def rand_like(input, *, dtype=None, device=None, generator=None):
 def randn_like(input, *, dtype=None, device=None, generator=None):
     """randn_like(input, *, dtype=None, device=None, generator=None)
 
-    Normal numbers of mean 0 and variance 1 with self's shape, dtype and device; dense strides are kept.
-      dtype: floating or complex; self's by default
-      device: self's by default
-      generator: the ctx's own by default
+    Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self
+    are kept.
+      dtype: floating or complex dtype; default: that of self
+      device: device of the result; default: that of self
+      generator: random number generator; default: the one of the ctx
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -146,10 +149,10 @@ def randn_like(input, *, dtype=None, device=None, generator=None):
 def bernoulli(input, p=None, *, generator=None, out=None):
     """bernoulli(input, p=None, *, generator=None, out=None)
 
-    1 with the probability that each element of self says, else 0; in self's dtype.
-    1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+    Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
+    Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
       input: probabilities in [0, 1]
-      generator: the ctx's own by default
+      generator: random number generator; default: the one of the ctx
       p: probability in [0, 1]
     """
     if type(input) is not Tensor:
@@ -187,9 +190,9 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 def bernoulli_(self, p, *, generator=None):
     """bernoulli_(self, p, *, generator=None)
 
-    In place: 1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+    In place: Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
       p: probability in [0, 1]
-      generator: the ctx's own by default
+      generator: random number generator; default: the one of the ctx
     """
     input = self
     if not isinstance(input, Tensor):
@@ -205,13 +208,13 @@ def bernoulli_(self, p, *, generator=None):
 def randint(low=None, high=None, size=None, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
     """randint(low=None, high=None, size=None, *, dtype=None, device=None, generator=None, out=None, requires_grad=False)
 
-    Integers of [low, high), each equally likely.
+    Returns random integers, uniformly distributed in [low, high).
       low: smallest value
-      high: one above the largest value
+      high: upper bound of the values, which it excludes
       size: shape of the result
-      dtype: any real dtype that holds the values; int64 by default
-      device: the CPU by default
-      generator: the ctx's own by default
+      dtype: real dtype that can hold the values; default: int64
+      device: device of the result; default: CPU
+      generator: random number generator; default: the one of the ctx
     """
     low, high, size = left_out(0, low, high, size)
     if out is not None:
@@ -230,12 +233,13 @@ def randint(low=None, high=None, size=None, *, dtype=None, device=None, generato
 def randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None):
     """randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None)
 
-    Integers of [low, high) with self's shape, dtype and device; dense strides are kept.
+    Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of a dense
+    self are kept.
       low: smallest value
-      high: one above the largest value
-      dtype: any real dtype that holds the values; self's by default
-      device: self's by default
-      generator: the ctx's own by default
+      high: upper bound of the values, which it excludes
+      dtype: real dtype that can hold the values; default: that of self
+      device: device of the result; default: that of self
+      generator: random number generator; default: the one of the ctx
     """
     low, high = left_out(0, low, high)
     if type(input) is not Tensor:
@@ -255,10 +259,11 @@ def randint_like(input, low=None, high=None, *, dtype=None, device=None, generat
 def random_(input, from_=None, to=None, *, generator=None, **kwargs):
     """random_(input, from_=None, to=None, *, generator=None)
 
-    In place: integers of [low, high); without high, of all that self's dtype holds exactly from low on.
+    Fills self with random integers, uniformly distributed in [low, high).
       from_: smallest value
-      to: one above the largest value; none: as far as the dtype counts
-      generator: the ctx's own by default
+      to: upper bound of the values, which it excludes; default: all integers from low on that the dtype of self
+        represents exactly
+      generator: random number generator; default: the one of the ctx
     """
     from_, to = left_out(0, from_, to)
     from_ = kwargs.pop("from", from_)
@@ -277,16 +282,17 @@ def random_(input, from_=None, to=None, *, generator=None, **kwargs):
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, out=None, requires_grad=False):
     """normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, out=None, requires_grad=False)
 
-    Normal numbers, each of its own mean and standard deviation, which broadcast; in mean's dtype.
-    Normal numbers, each of its own mean.
-    Normal numbers, each of its own standard deviation.
-    Normal numbers of one mean and standard deviation.
-      std: not negative
-      generator: the ctx's own by default
-      mean: of all of them
+    Draws from normal distributions with the given means and standard deviations, which broadcast. The result has
+    the dtype of mean.
+    Draws from normal distributions with the given means and one standard deviation.
+    Draws from normal distributions with one mean and the given standard deviations.
+    Draws from a normal distribution.
+      mean: means
+      std: standard deviations, at least 0
+      generator: random number generator; default: the one of the ctx
       size: shape of the result
-      dtype: floating or complex; float32 by default
-      device: the CPU by default
+      dtype: floating or complex dtype; default: float32
+      device: device of the result; default: CPU
     """
     if isinstance(mean, Tensor) and isinstance(std, Tensor) and size is None and dtype is None and device is None:
         opts = None
@@ -345,10 +351,10 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
 def normal_(input, mean=0.0, std=1.0, *, generator=None):
     """normal_(input, mean=0.0, std=1.0, *, generator=None)
 
-    In place: normal numbers of one mean and standard deviation.
-      mean: of all of them
-      std: not negative
-      generator: the ctx's own by default
+    Fills self with random numbers from a normal distribution.
+      mean: mean
+      std: standard deviation, at least 0
+      generator: random number generator; default: the one of the ctx
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("normal_", "input", "Tensor", input)
@@ -363,10 +369,10 @@ def normal_(input, mean=0.0, std=1.0, *, generator=None):
 def uniform_(input, from_=0.0, to=1.0, *, generator=None, **kwargs):
     """uniform_(input, from_=0.0, to=1.0, *, generator=None)
 
-    In place: uniform numbers of [low, high).
+    Fills self with random numbers, uniformly distributed in [low, high).
       from_: smallest value
-      to: bound of the values
-      generator: the ctx's own by default
+      to: upper bound of the values, which it excludes
+      generator: random number generator; default: the one of the ctx
     """
     from_ = kwargs.pop("from", from_)
     if kwargs:
@@ -384,9 +390,9 @@ def uniform_(input, from_=0.0, to=1.0, *, generator=None, **kwargs):
 def exponential_(input, lambd=1.0, *, generator=None):
     """exponential_(input, lambd=1.0, *, generator=None)
 
-    In place: numbers of the exponential distribution, density lambd exp(-lambd x).
-      lambd: rate, positive
-      generator: the ctx's own by default
+    Fills self with random numbers from the exponential distribution, whose density is lambd * exp(-lambd * x).
+      lambd: rate, greater than 0
+      generator: random number generator; default: the one of the ctx
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("exponential_", "input", "Tensor", input)
@@ -403,9 +409,9 @@ def dropout(input, p=0.5, training=True, inplace=False, *, generator=None):
 
     Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
     train is false.
-      p: probability of zeroing, in [0, 1]
-      training: false: do nothing
-      generator: the ctx's own by default
+      p: probability of zeroing an element, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
     """
     if inplace:
         return dropout_(input, p, training, generator=generator)
@@ -428,9 +434,9 @@ def dropout_(self, p=0.5, training=True, *, generator=None):
 
     In place: Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if
     p is 0 or train is false.
-      p: probability of zeroing, in [0, 1]
-      training: false: do nothing
-      generator: the ctx's own by default
+      p: probability of zeroing an element, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
     """
     input = self
     if not isinstance(input, Tensor):
@@ -446,11 +452,11 @@ def dropout_(self, p=0.5, training=True, *, generator=None):
 def randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_grad=False):
     """randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_grad=False)
 
-    The numbers 0 … n - 1 in a random order, each order equally likely.
-      n: how many
-      dtype: int64 by default
-      device: the CPU by default
-      generator: the ctx's own by default
+    Returns a random permutation of the integers 0 … n - 1.
+      n: number of integers
+      dtype: real dtype that can hold the values; default: int64
+      device: device of the result; default: CPU
+      generator: random number generator; default: the one of the ctx
     """
     if out is not None:
         from ._copy import clone
@@ -467,11 +473,11 @@ def randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_g
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """multinomial(input, num_samples, replacement=False, *, generator=None, out=None)
 
-    Positions drawn with probabilities proportional to the weights of each row.
-      input: one row of weights or several: not negative, not all 0
-      num_samples: positions per row
-      replacement: a position can be drawn again
-      generator: the ctx's own by default
+    Draws positions from each row of self with probabilities proportional to its weights.
+      input: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
+      num_samples: number of positions per row; at most n without replacement
+      replacement: whether a position can be drawn more than once
+      generator: random number generator; default: the one of the ctx
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:

@@ -75,11 +75,13 @@ _o_norm = Struct("Qii0q").pack
 def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-    The largest element; nan if there is one. Equal largest elements share the gradient.
-    The largest element of each slice of `dim` and its (first) position; nan wins.
-    The larger of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-    the gradient.
-      keepdim: keep the reduced dimension with size 1
+    Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally.
+    Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is
+    taken.
+    Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
+    gradient equally.
+      dim: dimension to reduce
+      keepdim: whether the reduced dimension is kept with size 1
     """
     if other is not None:
         dim = other
@@ -129,11 +131,13 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
 def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-    The smallest element; nan if there is one. Equal smallest elements share the gradient.
-    The smallest element of each slice of `dim` and its (first) position; nan wins.
-    The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of
-    the gradient.
-      keepdim: keep the reduced dimension with size 1
+    Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally.
+    Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is
+    taken.
+    Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
+    gradient equally.
+      dim: dimension to reduce
+      keepdim: whether the reduced dimension is kept with size 1
     """
     if other is not None:
         dim = other
@@ -183,10 +187,11 @@ def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
 def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
     """sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    The sum of all elements; integers and bools add up as int64.
-    Sums over the listed dimensions (an empty list: all).
-      dtype: dtype of the result and the sum
-      keepdim: keep the reduced dimensions with size 1
+    Computes the sum of all elements.
+    Computes sums over dim.
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -228,10 +233,11 @@ def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
 def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
     """mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    The mean of all elements; integers need dtype to be given.
-    Means over the listed dimensions (an empty list: all).
-      dtype: dtype of the result and the sum
-      keepdim: keep the reduced dimensions with size 1
+    Computes the mean of all elements.
+    Computes means over dim.
+      dtype: dtype of the computation and of the result; must be given for integers
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -273,9 +279,9 @@ def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    The (first) position of the largest element: of the flattened tensor, or along `dim`.
-      dim: dimension to reduce; none: all
-      keepdim: keep the reduced dimension with size 1
+    Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
+      dim: dimension to reduce; default: self is flattened
+      keepdim: whether the reduced dimension is kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -303,9 +309,10 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
 def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    True if an element is not 0 (uint8 stays uint8).
-    Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
-      keepdim: keep the reduced dimensions with size 1
+    Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
+    Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -344,9 +351,10 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
 def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    True if no element is 0 (uint8 stays uint8).
-    Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
-      keepdim: keep the reduced dimensions with size 1
+    Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
+    Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -385,9 +393,9 @@ def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
 def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share
-    the gradient.
-      keepdim: keep the reduced dimensions with size 1
+    Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -416,9 +424,9 @@ def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
 def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share
-    the gradient.
-      keepdim: keep the reduced dimensions with size 1
+    Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -447,9 +455,9 @@ def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
 def logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None):
     """logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None)
 
-    log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as
-    float32.
-      keepdim: keep the reduced dimensions with size 1
+    Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if keepdims is not None:
         keepdim = keepdims
@@ -476,10 +484,11 @@ def logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None):
 def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None):
     """var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None)
 
-    The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by
-    their number - correction.
-      unbiased: 0: of the whole population; 1: estimated from a sample
-      keepdim: keep the reduced dimensions with size 1
+    Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+      dim: dimensions to reduce; an empty list: all dimensions
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased
+        estimate from a sample
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -512,9 +521,11 @@ def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=N
 def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None):
     """std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None)
 
-    The standard deviation over the listed dimensions (an empty list: all): the square root of var.
-      unbiased: 0: of the whole population; 1: estimated from a sample
-      keepdim: keep the reduced dimensions with size 1
+    Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+      dim: dimensions to reduce; an empty list: all dimensions
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased
+        estimate from a sample
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -547,9 +558,11 @@ def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=N
 def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None):
     """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None)
 
-    The variance, as of var, and the mean.
-      unbiased: 0: of the whole population; 1: estimated from a sample
-      keepdim: keep the reduced dimensions with size 1
+    Computes variances, as var does, and means over dim.
+      dim: dimensions to reduce; an empty list: all dimensions
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased
+        estimate from a sample
+      keepdim: whether the reduced dimensions are kept with size 1
     """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -577,10 +590,11 @@ def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correct
 def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
     """prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    The product of all elements; integers and bools are multiplied as int64.
-    The products over one dimension.
-      dtype: dtype of the result and the product
-      keepdim: keep the reduced dimension with size 1
+    Computes the product of all elements.
+    Computes products over one dimension.
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dim: dimension to reduce
+      keepdim: whether the reduced dimension is kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -621,9 +635,9 @@ def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    The (first) position of the smallest element: of the flattened tensor, or along `dim`.
-      dim: dimension to reduce; none: all
-      keepdim: keep the reduced dimension with size 1
+    Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
+      dim: dimension to reduce; default: self is flattened
+      keepdim: whether the reduced dimension is kept with size 1
     """
     if axis is not None:
         dim = axis
@@ -651,11 +665,12 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
 def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
     """norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
-    The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0,
-    inf and -inf give the largest and smallest abs(x).
+    Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the
+    maximum and minimum of |x|.
       p: order of the norm
-      keepdim: keep the reduced dimensions with size 1
-      dtype: dtype that self is converted to first
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
+      dtype: dtype to which self is converted first; default: that of self
     """
     if axis is not None:
         dim = axis

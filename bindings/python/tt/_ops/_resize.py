@@ -13,17 +13,18 @@ _o_interpolate = Struct("Qdiiiiddd0q").pack
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None):
     """interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None)
 
-    Resizes the dimensions after the first two to `size` or by a factor.
+    Resizes the spatial dimensions of input to `size` or by scale_factor.
       input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
-      size: of the result, one number for each dimension or one for all
-      scale_factor: of all dimensions, instead of size
-      mode: nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2
-      align_corners: the outermost elements' centres fall together, not their edges
-      recompute_scale_factor: let the rounded sizes make the scale
-      antialias: not implemented
-      scale_d: factor of the third-last dimension instead
-      scale_h: of the last but one
-      scale_w: of the last
+      size: spatial sizes of the result: one number per dimension, or one for all
+      scale_factor: factor of all spatial dimensions, instead of size
+      mode: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2;
+        trilinear: 3
+      align_corners: whether the centers of the corner elements are aligned instead of their outer edges
+      recompute_scale_factor: whether the scale is computed from the rounded sizes
+      antialias: not implemented; must be false
+      scale_d: factor of the third-last dimension, instead of scale_factor
+      scale_h: factor of the second-last dimension
+      scale_w: factor of the last dimension
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -18,8 +18,9 @@ _o_cumprod = Struct("Qi0q").pack
 def cumsum(input, dim, *, dtype=None, out=None):
     """cumsum(input, dim, *, dtype=None, out=None)
 
-    Sums of all elements up to each along `dim`; integers and bools add up as int64.
-      dtype: dtype of the result and the sums
+    Computes cumulative sums along dim.
+      dim: dimension to sum along
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -43,8 +44,9 @@ def cumsum(input, dim, *, dtype=None, out=None):
 def cumsum_(self, dim, *, dtype=None):
     """cumsum_(self, dim, *, dtype=None)
 
-    In place: Sums of all elements up to each along `dim`; integers and bools add up as int64.
-      dtype: dtype of the result and the sums
+    In place: Computes cumulative sums along dim.
+      dim: dimension to sum along
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     """
     input = self
     if not isinstance(input, Tensor):
@@ -60,8 +62,9 @@ def cumsum_(self, dim, *, dtype=None):
 def cumprod(input, dim, *, dtype=None, out=None):
     """cumprod(input, dim, *, dtype=None, out=None)
 
-    Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
-      dtype: dtype of the result and the products
+    Computes cumulative products along dim.
+      dim: dimension to multiply along
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -85,8 +88,9 @@ def cumprod(input, dim, *, dtype=None, out=None):
 def cumprod_(self, dim, *, dtype=None):
     """cumprod_(self, dim, *, dtype=None)
 
-    In place: Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
-      dtype: dtype of the result and the products
+    In place: Computes cumulative products along dim.
+      dim: dimension to multiply along
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     """
     input = self
     if not isinstance(input, Tensor):

@@ -18,9 +18,9 @@ _o_log_softmax = Struct("Qi0q").pack
 def softmax(input, dim, *, dtype=None, out=None):
     """softmax(input, dim, *, dtype=None, out=None)
 
-    exp(x) / sum(exp(x)) along `dim`.
-      dim: dimension whose elements sum to 1
-      dtype: converts self first
+    Computes exp(x) / sum(exp(x)) along dim, without overflow.
+      dim: dimension along which the result sums to 1
+      dtype: dtype to which self is converted first; default: no conversion
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -44,9 +44,9 @@ def softmax(input, dim, *, dtype=None, out=None):
 def softmin(input, dim, *, dtype=None):
     """softmin(input, dim, *, dtype=None)
 
-    exp(-x) / sum(exp(-x)) along `dim`.
-      dim: dimension whose elements sum to 1
-      dtype: converts input first
+    Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
+      dim: dimension along which the result sums to 1
+      dtype: dtype to which input is converted first; default: no conversion
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -65,9 +65,9 @@ def softmin(input, dim, *, dtype=None):
 def log_softmax(input, dim, *, dtype=None, out=None):
     """log_softmax(input, dim, *, dtype=None, out=None)
 
-    The logarithm of softmax along `dim`, without its loss of digits.
+    Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
       dim: dimension along which exp of the result sums to 1
-      dtype: converts self first
+      dtype: dtype to which self is converted first; default: no conversion
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:

@@ -30,10 +30,11 @@ _o_unique = Struct("Qiiiq0q").pack
 def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
     """sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None)
 
-    The elements of each slice of `dim` in order, and where they were.
+    Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than
+    all other values.
       dim: dimension to sort along
-      descending: the largest first
-      stable: equal elements keep their order, as they do anyway
+      descending: whether the largest element is first
+      stable: accepted for compatibility: sorting is always stable
     """
     if axis is not None:
         dim = axis
@@ -59,10 +60,11 @@ def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
 def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
     """argsort(input, dim=-1, descending=False, *, axis=None, stable=False)
 
-    The positions that sort each slice of `dim`.
+    Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other
+    values.
       dim: dimension to sort along
-      descending: the largest first
-      stable: equal elements keep their order, as they do anyway
+      descending: whether the largest element is first
+      stable: accepted for compatibility: sorting is always stable
     """
     if axis is not None:
         dim = axis
@@ -83,11 +85,12 @@ def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
 def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
     """topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None)
 
-    The k largest elements of each slice of `dim` in order, and where they were.
-      k: how many, at most the size of dim
-      dim: dimension to pick from
-      largest: false: the smallest
-      sorted: in order, as they are anyway
+    Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all
+    other values.
+      k: number of elements, at most the size of dim
+      dim: dimension to select from
+      largest: false: the smallest elements
+      sorted: accepted for compatibility: the result is always sorted
     """
     if axis is not None:
         dim = axis
@@ -113,12 +116,13 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None)
 
-    Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
-      sorted_sequence: rows in ascending order: one for all of self, or one for each row of self
-      out_int32: the result is int32 instead of int64
-      right: count equal elements, too
-      side: left or right: another way to say right
-      sorter: the positions that sort the rows, if they are not in order
+    Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of
+    elements less than each.
+      sorted_sequence: ascending along the last dimension: 1-D, or with the leading sizes of self
+      out_int32: whether the result is int32 instead of int64
+      right: whether elements equal to the value are counted, too
+      side: left or right; alternative to right
+      sorter: indices that sort sorted_sequence along its last dimension, if it is not sorted
     """
     if type(sorted_sequence) is not Tensor:
         if keeps(sorted_sequence) and out is None:
@@ -144,10 +148,10 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """bucketize(input, boundaries, *, out_int32=False, right=False, out=None)
 
-    The number of the bucket between ascending boundaries in which each element lies.
-      boundaries: 1-D, in ascending order
-      out_int32: the result is int32 instead of int64
-      right: an element equal to a boundary lies behind it
+    Returns the index of the bucket of each element: the number of boundaries less than it.
+      boundaries: 1-D tensor in ascending order
+      out_int32: whether the result is int32 instead of int64
+      right: whether boundaries equal to the element are counted, too
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -173,11 +177,12 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None):
     """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None)
 
-    The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
-      sorted: in order, as they are anyway
-      return_inverse: for each element the position of its value in the result
-      return_counts: how often each value occurs
-      dim: compare the slices of this dimension; none: elements
+    Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are
+    not requested are empty.
+      sorted: accepted for compatibility: the result is always sorted
+      return_inverse: whether to return, for each element, the index of its value in the result
+      return_counts: whether to return the number of occurrences of each value
+      dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
     if axis is not None:
         dim = axis

@@ -101,7 +101,7 @@ _o_round = Struct("Qq0q").pack
 def exp(input, *, out=None):
     """exp(input, *, out=None)
 
-    e to the power of each element.
+    Computes e^x, elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -122,7 +122,7 @@ def exp(input, *, out=None):
 def exp_(self):
     """exp_(self)
 
-    In place: e to the power of each element.
+    In place: Computes e^x, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -135,7 +135,7 @@ def exp_(self):
 def log(input, *, out=None):
     """log(input, *, out=None)
 
-    Natural logarithm; nan for negative elements, -inf for 0.
+    Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -156,7 +156,7 @@ def log(input, *, out=None):
 def log_(self):
     """log_(self)
 
-    In place: Natural logarithm; nan for negative elements, -inf for 0.
+    In place: Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -169,7 +169,7 @@ def log_(self):
 def tanh(input, inplace=False, *, out=None):
     """tanh(input, inplace=False, *, out=None)
 
-    Hyperbolic tangent.
+    Computes the hyperbolic tangent, elementwise.
     """
     if inplace:
         return tanh_(input)
@@ -192,7 +192,7 @@ def tanh(input, inplace=False, *, out=None):
 def tanh_(self):
     """tanh_(self)
 
-    In place: Hyperbolic tangent.
+    In place: Computes the hyperbolic tangent, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -205,7 +205,7 @@ def tanh_(self):
 def sigmoid(input, inplace=False, *, out=None):
     """sigmoid(input, inplace=False, *, out=None)
 
-    1 / (1 + exp(-x)).
+    Computes 1 / (1 + exp(-x)), elementwise.
     """
     if inplace:
         return sigmoid_(input)
@@ -228,7 +228,7 @@ def sigmoid(input, inplace=False, *, out=None):
 def sigmoid_(self):
     """sigmoid_(self)
 
-    In place: 1 / (1 + exp(-x)).
+    In place: Computes 1 / (1 + exp(-x)), elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -241,7 +241,8 @@ def sigmoid_(self):
 def abs(input, *, out=None):
     """abs(input, *, out=None)
 
-    The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+    Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient
+    at 0 is 0.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -262,7 +263,8 @@ def abs(input, *, out=None):
 def abs_(self):
     """abs_(self)
 
-    In place: The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+    In place: Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The
+    gradient at 0 is 0.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -275,7 +277,7 @@ def abs_(self):
 def sign(input, *, out=None):
     """sign(input, *, out=None)
 
-    -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+    Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -296,7 +298,7 @@ def sign(input, *, out=None):
 def sign_(self):
     """sign_(self)
 
-    In place: -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+    In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -309,7 +311,7 @@ def sign_(self):
 def sqrt(input, *, out=None):
     """sqrt(input, *, out=None)
 
-    Square root; nan for negative elements.
+    Computes the square root, elementwise; nan for negative elements.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -330,7 +332,7 @@ def sqrt(input, *, out=None):
 def sqrt_(self):
     """sqrt_(self)
 
-    In place: Square root; nan for negative elements.
+    In place: Computes the square root, elementwise; nan for negative elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -343,7 +345,7 @@ def sqrt_(self):
 def rsqrt(input, *, out=None):
     """rsqrt(input, *, out=None)
 
-    1 / sqrt(x); inf for 0, nan for negative elements.
+    Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -364,7 +366,7 @@ def rsqrt(input, *, out=None):
 def rsqrt_(self):
     """rsqrt_(self)
 
-    In place: 1 / sqrt(x); inf for 0, nan for negative elements.
+    In place: Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -377,7 +379,7 @@ def rsqrt_(self):
 def square(input, *, out=None):
     """square(input, *, out=None)
 
-    The square of each element, in its own dtype; int64 of bool.
+    Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -398,7 +400,7 @@ def square(input, *, out=None):
 def square_(self):
     """square_(self)
 
-    In place: The square of each element, in its own dtype; int64 of bool.
+    In place: Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -411,7 +413,7 @@ def square_(self):
 def reciprocal(input, *, out=None):
     """reciprocal(input, *, out=None)
 
-    1 / x.
+    Computes 1 / x, elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -432,7 +434,7 @@ def reciprocal(input, *, out=None):
 def reciprocal_(self):
     """reciprocal_(self)
 
-    In place: 1 / x.
+    In place: Computes 1 / x, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -445,7 +447,7 @@ def reciprocal_(self):
 def exp2(input, *, out=None):
     """exp2(input, *, out=None)
 
-    2 to the power of each element.
+    Computes 2^x, elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -466,7 +468,7 @@ def exp2(input, *, out=None):
 def exp2_(self):
     """exp2_(self)
 
-    In place: 2 to the power of each element.
+    In place: Computes 2^x, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -479,7 +481,7 @@ def exp2_(self):
 def expm1(input, *, out=None):
     """expm1(input, *, out=None)
 
-    exp(x) - 1, exact near 0 too.
+    Computes exp(x) - 1, elementwise, accurately also near 0.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -500,7 +502,7 @@ def expm1(input, *, out=None):
 def expm1_(self):
     """expm1_(self)
 
-    In place: exp(x) - 1, exact near 0 too.
+    In place: Computes exp(x) - 1, elementwise, accurately also near 0.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -513,7 +515,7 @@ def expm1_(self):
 def log2(input, *, out=None):
     """log2(input, *, out=None)
 
-    Logarithm to base 2; nan for negative elements, -inf for 0.
+    Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -534,7 +536,7 @@ def log2(input, *, out=None):
 def log2_(self):
     """log2_(self)
 
-    In place: Logarithm to base 2; nan for negative elements, -inf for 0.
+    In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -547,7 +549,7 @@ def log2_(self):
 def log10(input, *, out=None):
     """log10(input, *, out=None)
 
-    Logarithm to base 10; nan for negative elements, -inf for 0.
+    Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -568,7 +570,7 @@ def log10(input, *, out=None):
 def log10_(self):
     """log10_(self)
 
-    In place: Logarithm to base 10; nan for negative elements, -inf for 0.
+    In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -581,7 +583,7 @@ def log10_(self):
 def log1p(input, *, out=None):
     """log1p(input, *, out=None)
 
-    log(1 + x), exact near 0 too; -inf for -1, nan below.
+    Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -602,7 +604,7 @@ def log1p(input, *, out=None):
 def log1p_(self):
     """log1p_(self)
 
-    In place: log(1 + x), exact near 0 too; -inf for -1, nan below.
+    In place: Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -615,7 +617,7 @@ def log1p_(self):
 def sin(input, *, out=None):
     """sin(input, *, out=None)
 
-    Sine of an angle in radians.
+    Computes the sine, elementwise; angles are in radians.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -636,7 +638,7 @@ def sin(input, *, out=None):
 def sin_(self):
     """sin_(self)
 
-    In place: Sine of an angle in radians.
+    In place: Computes the sine, elementwise; angles are in radians.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -649,7 +651,7 @@ def sin_(self):
 def cos(input, *, out=None):
     """cos(input, *, out=None)
 
-    Cosine of an angle in radians.
+    Computes the cosine, elementwise; angles are in radians.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -670,7 +672,7 @@ def cos(input, *, out=None):
 def cos_(self):
     """cos_(self)
 
-    In place: Cosine of an angle in radians.
+    In place: Computes the cosine, elementwise; angles are in radians.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -683,7 +685,7 @@ def cos_(self):
 def tan(input, *, out=None):
     """tan(input, *, out=None)
 
-    Tangent of an angle in radians.
+    Computes the tangent, elementwise; angles are in radians.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -704,7 +706,7 @@ def tan(input, *, out=None):
 def tan_(self):
     """tan_(self)
 
-    In place: Tangent of an angle in radians.
+    In place: Computes the tangent, elementwise; angles are in radians.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -717,7 +719,7 @@ def tan_(self):
 def asin(input, *, out=None):
     """asin(input, *, out=None)
 
-    Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1].
+    Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -738,7 +740,7 @@ def asin(input, *, out=None):
 def asin_(self):
     """asin_(self)
 
-    In place: Arc sine, in [-pi/2, pi/2]; nan outside [-1, 1].
+    In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
     input = self
     if not isinstance(input, Tensor):
@@ -751,7 +753,7 @@ def asin_(self):
 def acos(input, *, out=None):
     """acos(input, *, out=None)
 
-    Arc cosine, in [0, pi]; nan outside [-1, 1].
+    Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -772,7 +774,7 @@ def acos(input, *, out=None):
 def acos_(self):
     """acos_(self)
 
-    In place: Arc cosine, in [0, pi]; nan outside [-1, 1].
+    In place: Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
     input = self
     if not isinstance(input, Tensor):
@@ -785,7 +787,7 @@ def acos_(self):
 def atan(input, *, out=None):
     """atan(input, *, out=None)
 
-    Arc tangent, in [-pi/2, pi/2].
+    Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -806,7 +808,7 @@ def atan(input, *, out=None):
 def atan_(self):
     """atan_(self)
 
-    In place: Arc tangent, in [-pi/2, pi/2].
+    In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -819,7 +821,7 @@ def atan_(self):
 def sinh(input, *, out=None):
     """sinh(input, *, out=None)
 
-    Hyperbolic sine.
+    Computes the hyperbolic sine, elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -840,7 +842,7 @@ def sinh(input, *, out=None):
 def sinh_(self):
     """sinh_(self)
 
-    In place: Hyperbolic sine.
+    In place: Computes the hyperbolic sine, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -853,7 +855,7 @@ def sinh_(self):
 def cosh(input, *, out=None):
     """cosh(input, *, out=None)
 
-    Hyperbolic cosine.
+    Computes the hyperbolic cosine, elementwise.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -874,7 +876,7 @@ def cosh(input, *, out=None):
 def cosh_(self):
     """cosh_(self)
 
-    In place: Hyperbolic cosine.
+    In place: Computes the hyperbolic cosine, elementwise.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -887,7 +889,7 @@ def cosh_(self):
 def erf(input, *, out=None):
     """erf(input, *, out=None)
 
-    The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -908,7 +910,7 @@ def erf(input, *, out=None):
 def erf_(self):
     """erf_(self)
 
-    In place: The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -921,7 +923,7 @@ def erf_(self):
 def erfc(input, *, out=None):
     """erfc(input, *, out=None)
 
-    1 - erf(x), exact for large x too.
+    Computes 1 - erf(x), elementwise, accurately also for large x.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -942,7 +944,7 @@ def erfc(input, *, out=None):
 def erfc_(self):
     """erfc_(self)
 
-    In place: 1 - erf(x), exact for large x too.
+    In place: Computes 1 - erf(x), elementwise, accurately also for large x.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -955,7 +957,7 @@ def erfc_(self):
 def floor(input, *, out=None):
     """floor(input, *, out=None)
 
-    The largest integer that is not above x. Integers stay.
+    Rounds each element down to an integer. Integer tensors are unchanged.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -976,7 +978,7 @@ def floor(input, *, out=None):
 def floor_(self):
     """floor_(self)
 
-    In place: The largest integer that is not above x. Integers stay.
+    In place: Rounds each element down to an integer. Integer tensors are unchanged.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -989,7 +991,7 @@ def floor_(self):
 def ceil(input, *, out=None):
     """ceil(input, *, out=None)
 
-    The smallest integer that is not below x. Integers stay.
+    Rounds each element up to an integer. Integer tensors are unchanged.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1010,7 +1012,7 @@ def ceil(input, *, out=None):
 def ceil_(self):
     """ceil_(self)
 
-    In place: The smallest integer that is not below x. Integers stay.
+    In place: Rounds each element up to an integer. Integer tensors are unchanged.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1023,7 +1025,7 @@ def ceil_(self):
 def trunc(input, *, out=None):
     """trunc(input, *, out=None)
 
-    x without its fraction. Integers stay.
+    Rounds each element toward zero. Integer tensors are unchanged.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1044,7 +1046,7 @@ def trunc(input, *, out=None):
 def trunc_(self):
     """trunc_(self)
 
-    In place: x without its fraction. Integers stay.
+    In place: Rounds each element toward zero. Integer tensors are unchanged.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1057,9 +1059,9 @@ def trunc_(self):
 def round(input, decimals=0, *, out=None):
     """round(input, decimals=0, *, out=None)
 
-    The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no
-    decimals.
-      decimals: digits behind the point that are kept; negative ones count tens, hundreds, …
+    Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
+    Integer tensors are unchanged and take no decimals.
+      decimals: number of decimal places; negative values round to tens, hundreds, …
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1083,9 +1085,9 @@ def round(input, decimals=0, *, out=None):
 def round_(self, decimals=0):
     """round_(self, decimals=0)
 
-    In place: The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take
-    no decimals.
-      decimals: digits behind the point that are kept; negative ones count tens, hundreds, …
+    In place: Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
+    even. Integer tensors are unchanged and take no decimals.
+      decimals: number of decimal places; negative values round to tens, hundreds, …
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1101,7 +1103,7 @@ def round_(self, decimals=0):
 def isnan(input):
     """isnan(input)
 
-    Whether each element is nan; of complex numbers, either part.
+    Tests whether each element is nan; for complex elements, whether either part is.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -1117,7 +1119,7 @@ def isnan(input):
 def isinf(input):
     """isinf(input)
 
-    Whether each element is infinite; of complex numbers, either part.
+    Tests whether each element is infinite; for complex elements, whether either part is.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -1133,7 +1135,7 @@ def isinf(input):
 def isfinite(input):
     """isfinite(input)
 
-    Whether each element is neither infinite nor nan; of complex numbers, both parts.
+    Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite.
     """
     if type(input) is not Tensor:
         if keeps(input):

@@ -33,7 +33,8 @@ _o_diagonal = Struct("Qqqq0q").pack
 def view(input, *args, size=None):
     """view(input, *size)
 
-    Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape).
+    Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+      size: sizes of the view; one of them may be -1 and is inferred
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "view", "size")
     if type(input) is not Tensor:
@@ -56,7 +57,8 @@ def view_as(self, other):
 def reshape(input, *args, shape=None):
     """reshape(input, *shape)
 
-    Another shape: a view where the strides allow it, else a copy. One size may be -1.
+    Returns self with another shape: a view if the strides allow it, else a copy.
+      shape: sizes of the result; one of them may be -1 and is inferred
     """
     shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape, "reshape", "shape")
     if type(input) is not Tensor:
@@ -79,7 +81,9 @@ def reshape_as(self, other):
 def transpose(input, dim0, dim1):
     """transpose(input, dim0, dim1)
 
-    Swaps two dimensions.
+    Returns a view with two dimensions swapped.
+      dim0: first dimension
+      dim1: second dimension
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -100,7 +104,7 @@ def transpose_(self, *args, **kwargs):
 def t(input):
     """t(input)
 
-    The transpose of a matrix; tensors of fewer dimensions are returned as they are.
+    Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -121,7 +125,8 @@ def t_(self, *args, **kwargs):
 def permute(input, *args, dims=None):
     """permute(input, *dims)
 
-    Reorders the dimensions: dimension i of the result is dimension dims[i] of self.
+    Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
+      dims: the new order of all dimensions
     """
     dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "permute", "dims")
     if type(input) is not Tensor:
@@ -139,7 +144,9 @@ def permute(input, *args, dims=None):
 def expand(input, *args, size=None):
     """expand(input, *size)
 
-    Repeats dimensions of size 1 without copying; -1 keeps a size; new dimensions come in front.
+    Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are
+    added in front.
+      size: sizes of the view; -1 keeps a size
     """
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "expand", "size")
     if type(input) is not Tensor:
@@ -162,8 +169,9 @@ def expand_as(self, other):
 def squeeze(input, dim=None, *, axis=None):
     """squeeze(input, dim=None, *, axis=None)
 
-    Removes all dimensions of size 1.
-    Removes the listed dimensions where their size is 1.
+    Returns a view without the dimensions of size 1.
+    Returns a view without the listed dimensions whose size is 1.
+      dim: dimensions to remove; those of other sizes are kept
     """
     if axis is not None:
         dim = axis
@@ -194,7 +202,8 @@ def squeeze_(self, *args, **kwargs):
 def unsqueeze(input, dim):
     """unsqueeze(input, dim)
 
-    Inserts a dimension of size 1 before `dim` (in [-ndim - 1, ndim]).
+    Returns a view with a new dimension of size 1.
+      dim: position of the new dimension, in [-ndim - 1, ndim]
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -215,7 +224,9 @@ def unsqueeze_(self, *args, **kwargs):
 def select(input, dim, index):
     """select(input, dim, index)
 
-    The slice at `index` of dimension `dim`, which disappears.
+    Returns a view of one index of dim, without that dimension.
+      dim: dimension to index
+      index: position along dim; negative values count from the end
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -231,7 +242,7 @@ def select(input, dim, index):
 def detach(input):
     """detach(input)
 
-    The same data without its history.
+    Returns a view of self that is detached from the autograd graph and requires no gradient.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -247,10 +258,12 @@ def detach(input):
 def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
     """slice(input, dim=0, start=None, end=None, step=1, *, axis=None)
 
-    Every step-th index of `dim` from start up to, not including, end; both may be negative and are clipped.
-      start: first index
-      end: index after the last
-      step: at least 1
+    Returns a view of every step-th index of dim from start up to, but not including, end. Both bounds may be
+    negative and are clipped to the dimension.
+      dim: dimension to slice
+      start: first index; default: the first
+      end: end of the indices, which it excludes; default: the size of dim
+      step: difference between indices, at least 1
     """
     if axis is not None:
         dim = axis
@@ -271,7 +284,10 @@ def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
 def as_strided(input, size, stride, storage_offset=None):
     """as_strided(input, size, stride, storage_offset=None)
 
-    A view by explicit sizes and strides (in elements) of self's storage; it must lie inside that.
+    Returns a view of the storage of self with the given sizes and strides. Every element must be inside the
+    storage.
+      size: sizes of the view
+      stride: strides of the view, in elements
       storage_offset: first element in the storage; default: that of self
     """
     if type(input) is not Tensor:
@@ -298,8 +314,8 @@ def as_strided_(self, *args, **kwargs):
 def flatten(input, start_dim=0, end_dim=-1):
     """flatten(input, start_dim=0, end_dim=-1)
 
-    Joins the dimensions start_dim … end_dim into one: a view where the strides allow it, else a copy. A 0-dim
-    tensor becomes one of shape [1].
+    Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor
+    becomes 1-D.
       start_dim: first dimension to join
       end_dim: last dimension to join
     """
@@ -320,8 +336,9 @@ def flatten(input, start_dim=0, end_dim=-1):
 def unflatten(input, dim, sizes):
     """unflatten(input, dim, sizes)
 
-    Splits dimension `dim` into several of the given sizes; one size may be -1.
-      sizes: their product is the size of dim
+    Returns a view in which dim is split into several dimensions.
+      dim: dimension to split
+      sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is inferred
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -338,8 +355,8 @@ def unflatten(input, dim, sizes):
 def unbind(input, dim=0, *, axis=None):
     """unbind(input, dim=0, *, axis=None)
 
-    Views of the slices along `dim`, which they do not have.
-      dim: dimension to take apart
+    Returns a view of each index of dim, without that dimension.
+      dim: dimension to remove
     """
     if axis is not None:
         dim = axis
@@ -357,8 +374,9 @@ def unbind(input, dim=0, *, axis=None):
 def narrow(input, dim, start, length):
     """narrow(input, dim, start, length)
 
-    A view of the indices start … start + length - 1 of `dim`.
-      start: first index; negative ones count from the end
+    Returns a view of the indices start … start + length - 1 of dim.
+      dim: dimension to narrow
+      start: first index; negative values count from the end
       length: number of indices
     """
     if type(input) is not Tensor:
@@ -375,9 +393,9 @@ def narrow(input, dim, start, length):
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """diagonal(input, offset=0, dim1=0, dim2=1)
 
-    A view of the diagonal of the matrices that dim1 (rows) and dim2 (columns) span; it is the last dimension of
-    the result.
-      offset: 0: the main diagonal; above it if positive, below it if negative
+    Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last
+    dimension of the view.
+      offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
       dim1: dimension of the rows
       dim2: dimension of the columns
     """

@@ -16,7 +16,7 @@ impl StepOpts {
         self.0.gamma = value;
         self
     }
-    /// steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr; default -1
+    /// steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr; default: -1
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> StepOpts {
         self.0.set |= sys::TT_LR_STEP_LAST_EPOCH;
@@ -286,7 +286,7 @@ impl<'a> OneCycleOpts<'a> {
     pub fn new() -> OneCycleOpts<'a> {
         Self::default()
     }
-    /// or epochs and steps_per_epoch; default None
+    /// or epochs and steps_per_epoch; default: none
     #[must_use]
     pub fn total_steps(mut self, value: i64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_TOTAL_STEPS;
@@ -307,7 +307,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.steps_per_epoch = value;
         self
     }
-    /// share of the steps in which the rate rises; default 0.3
+    /// share of the steps in which the rate rises; default: 0.3
     #[must_use]
     pub fn pct_start(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_PCT_START;
@@ -328,7 +328,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.cycle_momentum = value as i32;
         self
     }
-    /// at max_lr; as max_lr; default \[0.85\]
+    /// at max_lr; as max_lr; default: \[0.85\]
     #[must_use]
     pub fn base_momentum(mut self, value: &'a [f64]) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_BASE_MOMENTUM;
@@ -336,7 +336,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.n_base_momentum = value.len() as i64;
         self
     }
-    /// at the start; as max_lr; default \[0.95\]
+    /// at the start; as max_lr; default: \[0.95\]
     #[must_use]
     pub fn max_momentum(mut self, value: &'a [f64]) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_MAX_MOMENTUM;
@@ -344,21 +344,21 @@ impl<'a> OneCycleOpts<'a> {
         self.0.n_max_momentum = value.len() as i64;
         self
     }
-    /// the rate starts with max_lr / div_factor; default 25.0
+    /// the rate starts with max_lr / div_factor; default: 25.0
     #[must_use]
     pub fn div_factor(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_DIV_FACTOR;
         self.0.div_factor = value;
         self
     }
-    /// and ends with its start / final_div_factor; default 1e4
+    /// and ends with its start / final_div_factor; default: 1e4
     #[must_use]
     pub fn final_div_factor(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR;
         self.0.final_div_factor = value;
         self
     }
-    /// falls as it has risen, then further; default false
+    /// falls as it has risen, then further; default: false
     #[must_use]
     pub fn three_phase(mut self, value: bool) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_THREE_PHASE;

@@ -33,21 +33,21 @@ impl LinearOpts {
     pub fn new() -> LinearOpts {
         Self::default()
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> LinearOpts {
         self.0.set |= sys::TT_NN_LINEAR_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> LinearOpts {
         self.0.set |= sys::TT_NN_LINEAR_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> LinearOpts {
         self.0.set |= sys::TT_NN_LINEAR_DTYPE;
@@ -78,49 +78,49 @@ impl EmbeddingOpts {
     pub fn new() -> EmbeddingOpts {
         Self::default()
     }
-    /// a row that is zero at first and gets no gradient; default None
+    /// a row that is zero at first and gets no gradient; default: none
     #[must_use]
     pub fn padding_idx(mut self, value: i64) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_PADDING_IDX;
         self.0.padding_idx = value;
         self
     }
-    /// rows that are looked up are scaled down to at most this norm, in place; default None
+    /// rows that are looked up are scaled down to at most this norm, in place; default: none
     #[must_use]
     pub fn max_norm(mut self, value: f64) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_MAX_NORM;
         self.0.max_norm = value;
         self
     }
-    /// the p of max_norm; default 2.0
+    /// the p of max_norm; default: 2.0
     #[must_use]
     pub fn norm_type(mut self, value: f64) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_NORM_TYPE;
         self.0.norm_type = value;
         self
     }
-    /// gradients are divided by how often their row was looked up; default false
+    /// gradients are divided by how often their row was looked up; default: false
     #[must_use]
     pub fn scale_grad_by_freq(mut self, value: bool) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_SCALE_GRAD_BY_FREQ;
         self.0.scale_grad_by_freq = value as i32;
         self
     }
-    /// must be false: gradients are dense; default false
+    /// must be false: gradients are dense; default: false
     #[must_use]
     pub fn sparse(mut self, value: bool) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_SPARSE;
         self.0.sparse = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_DTYPE;
@@ -149,35 +149,35 @@ impl LayerNormOpts {
     pub fn new() -> LayerNormOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> LayerNormOpts {
         self.0.set |= sys::TT_NN_LAYER_NORM_EPS;
         self.0.eps = value;
         self
     }
-    /// with weight, 1 at first; default true
+    /// with weight, 1 at first; default: true
     #[must_use]
     pub fn elementwise_affine(mut self, value: bool) -> LayerNormOpts {
         self.0.set |= sys::TT_NN_LAYER_NORM_ELEMENTWISE_AFFINE;
         self.0.elementwise_affine = value as i32;
         self
     }
-    /// with bias, 0 at first, if there is a weight; default true
+    /// with bias, 0 at first, if there is a weight; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> LayerNormOpts {
         self.0.set |= sys::TT_NN_LAYER_NORM_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> LayerNormOpts {
         self.0.set |= sys::TT_NN_LAYER_NORM_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> LayerNormOpts {
         self.0.set |= sys::TT_NN_LAYER_NORM_DTYPE;
@@ -210,14 +210,14 @@ impl DropoutOpts {
     pub fn new() -> DropoutOpts {
         Self::default()
     }
-    /// share of zeros, in \[0, 1\]; default 0.5
+    /// share of zeros, in \[0, 1\]; default: 0.5
     #[must_use]
     pub fn p(mut self, value: f64) -> DropoutOpts {
         self.0.set |= sys::TT_NN_DROPOUT_P;
         self.0.p = value;
         self
     }
-    /// writes the result into the input; default false
+    /// writes the result into the input; default: false
     #[must_use]
     pub fn inplace(mut self, value: bool) -> DropoutOpts {
         self.0.set |= sys::TT_NN_DROPOUT_INPLACE;
@@ -376,7 +376,7 @@ impl GeluOpts {
     pub fn new() -> GeluOpts {
         Self::default()
     }
-    /// none: exactly; tanh: by a tanh; default "none"
+    /// none: exactly; tanh: by a tanh; default: "none"
     #[must_use]
     pub fn approximate(mut self, value: Approximate) -> GeluOpts {
         self.0.set |= sys::TT_NN_GELU_APPROXIMATE;
@@ -871,7 +871,7 @@ impl<'a> BceLossOpts<'a> {
     pub fn new() -> BceLossOpts<'a> {
         Self::default()
     }
-    /// factor of each element; default None
+    /// factor of each element; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> BceLossOpts<'a> {
         self.0.set |= sys::TT_NN_BCE_LOSS_WEIGHT;
@@ -907,7 +907,7 @@ impl<'a> BceWithLogitsLossOpts<'a> {
     pub fn new() -> BceWithLogitsLossOpts<'a> {
         Self::default()
     }
-    /// factor of each element; default None
+    /// factor of each element; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> BceWithLogitsLossOpts<'a> {
         self.0.set |= sys::TT_NN_BCE_WITH_LOGITS_LOSS_WEIGHT;
@@ -921,7 +921,7 @@ impl<'a> BceWithLogitsLossOpts<'a> {
         self.0.reduction = value as i32;
         self
     }
-    /// factor of positive targets; default None
+    /// factor of positive targets; default: none
     #[must_use]
     pub fn pos_weight(mut self, value: &'a Tensor) -> BceWithLogitsLossOpts<'a> {
         self.0.set |= sys::TT_NN_BCE_WITH_LOGITS_LOSS_POS_WEIGHT;
@@ -957,7 +957,7 @@ impl KlDivLossOpts {
         self.0.reduction = value as i32;
         self
     }
-    /// target holds log-probabilities, too; default false
+    /// target holds log-probabilities, too; default: false
     #[must_use]
     pub fn log_target(mut self, value: bool) -> KlDivLossOpts {
         self.0.set |= sys::TT_NN_KL_DIV_LOSS_LOG_TARGET;
@@ -986,14 +986,14 @@ impl<'a> NllLossOpts<'a> {
     pub fn new() -> NllLossOpts<'a> {
         Self::default()
     }
-    /// factor of each class; default None
+    /// factor of each class; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NN_NLL_LOSS_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// targets of this value count for nothing; default -100
+    /// targets of this value count for nothing; default: -100
     #[must_use]
     pub fn ignore_index(mut self, value: i64) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NN_NLL_LOSS_IGNORE_INDEX;
@@ -1029,14 +1029,14 @@ impl<'a> CrossEntropyLossOpts<'a> {
     pub fn new() -> CrossEntropyLossOpts<'a> {
         Self::default()
     }
-    /// factor of each class; default None
+    /// factor of each class; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> CrossEntropyLossOpts<'a> {
         self.0.set |= sys::TT_NN_CROSS_ENTROPY_LOSS_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// targets of this value count for nothing; default -100
+    /// targets of this value count for nothing; default: -100
     #[must_use]
     pub fn ignore_index(mut self, value: i64) -> CrossEntropyLossOpts<'a> {
         self.0.set |= sys::TT_NN_CROSS_ENTROPY_LOSS_IGNORE_INDEX;
@@ -1050,7 +1050,7 @@ impl<'a> CrossEntropyLossOpts<'a> {
         self.0.reduction = value as i32;
         self
     }
-    /// share of the target that is spread evenly, in \[0, 1\]; default 0.0
+    /// share of the target that is spread evenly, in \[0, 1\]; default: 0.0
     #[must_use]
     pub fn label_smoothing(mut self, value: f64) -> CrossEntropyLossOpts<'a> {
         self.0.set |= sys::TT_NN_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING;
@@ -1079,63 +1079,63 @@ impl MultiheadAttentionOpts {
     pub fn new() -> MultiheadAttentionOpts {
         Self::default()
     }
-    /// share of the weights that are zeroed in training; default 0.0
+    /// share of the weights that are zeroed in training; default: 0.0
     #[must_use]
     pub fn dropout(mut self, value: f64) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_DROPOUT;
         self.0.dropout = value;
         self
     }
-    /// of the projections; default true
+    /// of the projections; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// a learned row behind keys and values; default false
+    /// a learned row behind keys and values; default: false
     #[must_use]
     pub fn add_bias_kv(mut self, value: bool) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_ADD_BIAS_KV;
         self.0.add_bias_kv = value as i32;
         self
     }
-    /// a row of zeros behind keys and values; default false
+    /// a row of zeros behind keys and values; default: false
     #[must_use]
     pub fn add_zero_attn(mut self, value: bool) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_ADD_ZERO_ATTN;
         self.0.add_zero_attn = value as i32;
         self
     }
-    /// features of the keys; default embed_dim; default None
+    /// features of the keys; default embed_dim; default: none
     #[must_use]
     pub fn kdim(mut self, value: i64) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_KDIM;
         self.0.kdim = value;
         self
     }
-    /// features of the values; default embed_dim; default None
+    /// features of the values; default embed_dim; default: none
     #[must_use]
     pub fn vdim(mut self, value: i64) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_VDIM;
         self.0.vdim = value;
         self
     }
-    /// inputs are (N, L, E); default false
+    /// inputs are (N, L, E); default: false
     #[must_use]
     pub fn batch_first(mut self, value: bool) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST;
         self.0.batch_first = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> MultiheadAttentionOpts {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_DTYPE;
@@ -1172,7 +1172,7 @@ impl<'a> Conv1dOpts<'a> {
     pub fn new() -> Conv1dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step of the windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_STRIDE;
@@ -1180,7 +1180,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements that are added on each side; default 0
+    /// elements that are added on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_PADDING;
@@ -1188,7 +1188,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// distance of the input elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_DILATION;
@@ -1196,42 +1196,42 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// groups of channels without links between them; default 1
+    /// groups of channels without links between them; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// what is added: zeros, or by reflection, replication, or the other side; default "zeros"
+    /// what is added: zeros, or by reflection, replication, or the other side; default: "zeros"
     #[must_use]
     pub fn padding_mode(mut self, value: PaddingMode) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_PADDING_MODE;
         self.0.padding_mode = value as i32;
         self
     }
-    /// in place of padding: valid is none, same keeps the sizes; default "none"
+    /// in place of padding: valid is none, same keeps the sizes; default: "none"
     #[must_use]
     pub fn auto_padding(mut self, value: AutoPadding) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_AUTO_PADDING;
         self.0.auto_padding = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV1D_DTYPE;
@@ -1266,7 +1266,7 @@ impl<'a> Conv2dOpts<'a> {
     pub fn new() -> Conv2dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step of the windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_STRIDE;
@@ -1274,7 +1274,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements that are added on each side; default 0
+    /// elements that are added on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_PADDING;
@@ -1282,7 +1282,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// distance of the input elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_DILATION;
@@ -1290,42 +1290,42 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// groups of channels without links between them; default 1
+    /// groups of channels without links between them; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// what is added: zeros, or by reflection, replication, or the other side; default "zeros"
+    /// what is added: zeros, or by reflection, replication, or the other side; default: "zeros"
     #[must_use]
     pub fn padding_mode(mut self, value: PaddingMode) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_PADDING_MODE;
         self.0.padding_mode = value as i32;
         self
     }
-    /// in place of padding: valid is none, same keeps the sizes; default "none"
+    /// in place of padding: valid is none, same keeps the sizes; default: "none"
     #[must_use]
     pub fn auto_padding(mut self, value: AutoPadding) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_AUTO_PADDING;
         self.0.auto_padding = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV2D_DTYPE;
@@ -1360,7 +1360,7 @@ impl<'a> Conv3dOpts<'a> {
     pub fn new() -> Conv3dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step of the windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_STRIDE;
@@ -1368,7 +1368,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements that are added on each side; default 0
+    /// elements that are added on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_PADDING;
@@ -1376,7 +1376,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// distance of the input elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_DILATION;
@@ -1384,42 +1384,42 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// groups of channels without links between them; default 1
+    /// groups of channels without links between them; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// what is added: zeros, or by reflection, replication, or the other side; default "zeros"
+    /// what is added: zeros, or by reflection, replication, or the other side; default: "zeros"
     #[must_use]
     pub fn padding_mode(mut self, value: PaddingMode) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_PADDING_MODE;
         self.0.padding_mode = value as i32;
         self
     }
-    /// in place of padding: valid is none, same keeps the sizes; default "none"
+    /// in place of padding: valid is none, same keeps the sizes; default: "none"
     #[must_use]
     pub fn auto_padding(mut self, value: AutoPadding) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_AUTO_PADDING;
         self.0.auto_padding = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV3D_DTYPE;
@@ -1454,7 +1454,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
     pub fn new() -> ConvTranspose1dOpts<'a> {
         Self::default()
     }
-    /// step of the windows in the result; default 1
+    /// step of the windows in the result; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_STRIDE;
@@ -1462,7 +1462,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// dilation \* (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0
+    /// dilation \* (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_PADDING;
@@ -1470,7 +1470,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements that one side of the result has more; default 0
+    /// elements that one side of the result has more; default: 0
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_OUTPUT_PADDING;
@@ -1478,21 +1478,21 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// groups of channels without links between them; default 1
+    /// groups of channels without links between them; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// distance of the elements of a window; default 1
+    /// distance of the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_DILATION;
@@ -1500,21 +1500,21 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// must be zeros; default "zeros"
+    /// must be zeros; default: "zeros"
     #[must_use]
     pub fn padding_mode(mut self, value: PaddingMode) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_PADDING_MODE;
         self.0.padding_mode = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE1D_DTYPE;
@@ -1549,7 +1549,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
     pub fn new() -> ConvTranspose2dOpts<'a> {
         Self::default()
     }
-    /// step of the windows in the result; default 1
+    /// step of the windows in the result; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_STRIDE;
@@ -1557,7 +1557,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// dilation \* (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0
+    /// dilation \* (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_PADDING;
@@ -1565,7 +1565,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements that one side of the result has more; default 0
+    /// elements that one side of the result has more; default: 0
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_OUTPUT_PADDING;
@@ -1573,21 +1573,21 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// groups of channels without links between them; default 1
+    /// groups of channels without links between them; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// distance of the elements of a window; default 1
+    /// distance of the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_DILATION;
@@ -1595,21 +1595,21 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// must be zeros; default "zeros"
+    /// must be zeros; default: "zeros"
     #[must_use]
     pub fn padding_mode(mut self, value: PaddingMode) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_PADDING_MODE;
         self.0.padding_mode = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE2D_DTYPE;
@@ -1644,7 +1644,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
     pub fn new() -> ConvTranspose3dOpts<'a> {
         Self::default()
     }
-    /// step of the windows in the result; default 1
+    /// step of the windows in the result; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_STRIDE;
@@ -1652,7 +1652,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// dilation \* (kernel_size - 1) - padding zeros count as lying on each side of the input; default 0
+    /// dilation \* (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_PADDING;
@@ -1660,7 +1660,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements that one side of the result has more; default 0
+    /// elements that one side of the result has more; default: 0
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_OUTPUT_PADDING;
@@ -1668,21 +1668,21 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// groups of channels without links between them; default 1
+    /// groups of channels without links between them; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// with a bias; default true
+    /// with a bias; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_BIAS;
         self.0.bias = value as i32;
         self
     }
-    /// distance of the elements of a window; default 1
+    /// distance of the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_DILATION;
@@ -1690,21 +1690,21 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// must be zeros; default "zeros"
+    /// must be zeros; default: "zeros"
     #[must_use]
     pub fn padding_mode(mut self, value: PaddingMode) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_PADDING_MODE;
         self.0.padding_mode = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_NN_CONV_TRANSPOSE3D_DTYPE;
@@ -1741,49 +1741,49 @@ impl BatchNorm1dOpts {
     pub fn new() -> BatchNorm1dOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_EPS;
         self.0.eps = value;
         self
     }
-    /// weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1
+    /// weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1
     #[must_use]
     pub fn momentum(mut self, value: f64) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// with weight, 1 at first; default true
+    /// with weight, 1 at first; default: true
     #[must_use]
     pub fn affine(mut self, value: bool) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_AFFINE;
         self.0.affine = value as i32;
         self
     }
-    /// without, the batch's statistics serve always; default true
+    /// without, the batch's statistics serve always; default: true
     #[must_use]
     pub fn track_running_stats(mut self, value: bool) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_TRACK_RUNNING_STATS;
         self.0.track_running_stats = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// with bias, 0 at first, if affine; default true
+    /// with bias, 0 at first, if affine; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> BatchNorm1dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM1D_BIAS;
@@ -1818,49 +1818,49 @@ impl BatchNorm2dOpts {
     pub fn new() -> BatchNorm2dOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_EPS;
         self.0.eps = value;
         self
     }
-    /// weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1
+    /// weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1
     #[must_use]
     pub fn momentum(mut self, value: f64) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// with weight, 1 at first; default true
+    /// with weight, 1 at first; default: true
     #[must_use]
     pub fn affine(mut self, value: bool) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_AFFINE;
         self.0.affine = value as i32;
         self
     }
-    /// without, the batch's statistics serve always; default true
+    /// without, the batch's statistics serve always; default: true
     #[must_use]
     pub fn track_running_stats(mut self, value: bool) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_TRACK_RUNNING_STATS;
         self.0.track_running_stats = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// with bias, 0 at first, if affine; default true
+    /// with bias, 0 at first, if affine; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> BatchNorm2dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM2D_BIAS;
@@ -1895,49 +1895,49 @@ impl BatchNorm3dOpts {
     pub fn new() -> BatchNorm3dOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_EPS;
         self.0.eps = value;
         self
     }
-    /// weight of a batch in the running statistics; negative: they are plain averages (None in Python); default 0.1
+    /// weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1
     #[must_use]
     pub fn momentum(mut self, value: f64) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// with weight, 1 at first; default true
+    /// with weight, 1 at first; default: true
     #[must_use]
     pub fn affine(mut self, value: bool) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_AFFINE;
         self.0.affine = value as i32;
         self
     }
-    /// without, the batch's statistics serve always; default true
+    /// without, the batch's statistics serve always; default: true
     #[must_use]
     pub fn track_running_stats(mut self, value: bool) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_TRACK_RUNNING_STATS;
         self.0.track_running_stats = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// with bias, 0 at first, if affine; default true
+    /// with bias, 0 at first, if affine; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> BatchNorm3dOpts {
         self.0.set |= sys::TT_NN_BATCH_NORM3D_BIAS;
@@ -1972,35 +1972,35 @@ impl GroupNormOpts {
     pub fn new() -> GroupNormOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> GroupNormOpts {
         self.0.set |= sys::TT_NN_GROUP_NORM_EPS;
         self.0.eps = value;
         self
     }
-    /// with weight, 1 at first; default true
+    /// with weight, 1 at first; default: true
     #[must_use]
     pub fn affine(mut self, value: bool) -> GroupNormOpts {
         self.0.set |= sys::TT_NN_GROUP_NORM_AFFINE;
         self.0.affine = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> GroupNormOpts {
         self.0.set |= sys::TT_NN_GROUP_NORM_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> GroupNormOpts {
         self.0.set |= sys::TT_NN_GROUP_NORM_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// with bias, 0 at first, if affine; default true
+    /// with bias, 0 at first, if affine; default: true
     #[must_use]
     pub fn bias(mut self, value: bool) -> GroupNormOpts {
         self.0.set |= sys::TT_NN_GROUP_NORM_BIAS;
@@ -2035,28 +2035,28 @@ impl RmsNormOpts {
     pub fn new() -> RmsNormOpts {
         Self::default()
     }
-    /// added to the mean; none: the distance of 1 to the next number; default None
+    /// added to the mean; none: the distance of 1 to the next number; default: none
     #[must_use]
     pub fn eps(mut self, value: f64) -> RmsNormOpts {
         self.0.set |= sys::TT_NN_RMS_NORM_EPS;
         self.0.eps = value;
         self
     }
-    /// with weight, 1 at first; default true
+    /// with weight, 1 at first; default: true
     #[must_use]
     pub fn elementwise_affine(mut self, value: bool) -> RmsNormOpts {
         self.0.set |= sys::TT_NN_RMS_NORM_ELEMENTWISE_AFFINE;
         self.0.elementwise_affine = value as i32;
         self
     }
-    /// of the parameters; default None
+    /// of the parameters; default: none
     #[must_use]
     pub fn device(mut self, value: Device) -> RmsNormOpts {
         self.0.set |= sys::TT_NN_RMS_NORM_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// of the parameters; floating; default None
+    /// of the parameters; floating; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RmsNormOpts {
         self.0.set |= sys::TT_NN_RMS_NORM_DTYPE;
@@ -2089,7 +2089,7 @@ impl<'a> MaxPool1dOpts<'a> {
     pub fn new() -> MaxPool1dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default kernel_size; default None
+    /// step of the windows; default kernel_size; default: none
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL1D_STRIDE;
@@ -2097,7 +2097,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// -inf that counts as lying on each side; default 0
+    /// -inf that counts as lying on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL1D_PADDING;
@@ -2105,7 +2105,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of a window's elements; default 1
+    /// distance of a window's elements; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL1D_DILATION;
@@ -2113,14 +2113,14 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// gives the places of the largest, too; default false
+    /// gives the places of the largest, too; default: false
     #[must_use]
     pub fn return_indices(mut self, value: bool) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL1D_RETURN_INDICES;
         self.0.return_indices = value as i32;
         self
     }
-    /// windows may lie partly outside; default false
+    /// windows may lie partly outside; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL1D_CEIL_MODE;
@@ -2153,7 +2153,7 @@ impl<'a> AvgPool1dOpts<'a> {
     pub fn new() -> AvgPool1dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default kernel_size; default None
+    /// step of the windows; default kernel_size; default: none
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL1D_STRIDE;
@@ -2161,7 +2161,7 @@ impl<'a> AvgPool1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros on each side; default 0
+    /// zeros on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL1D_PADDING;
@@ -2169,14 +2169,14 @@ impl<'a> AvgPool1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// windows may lie partly outside; default false
+    /// windows may lie partly outside; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL1D_CEIL_MODE;
         self.0.ceil_mode = value as i32;
         self
     }
-    /// the padding counts in the mean; default true
+    /// the padding counts in the mean; default: true
     #[must_use]
     pub fn count_include_pad(mut self, value: bool) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL1D_COUNT_INCLUDE_PAD;
@@ -2217,7 +2217,7 @@ impl<'a> MaxPool2dOpts<'a> {
     pub fn new() -> MaxPool2dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default kernel_size; default None
+    /// step of the windows; default kernel_size; default: none
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL2D_STRIDE;
@@ -2225,7 +2225,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// -inf that counts as lying on each side; default 0
+    /// -inf that counts as lying on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL2D_PADDING;
@@ -2233,7 +2233,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of a window's elements; default 1
+    /// distance of a window's elements; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL2D_DILATION;
@@ -2241,14 +2241,14 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// gives the places of the largest, too; default false
+    /// gives the places of the largest, too; default: false
     #[must_use]
     pub fn return_indices(mut self, value: bool) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL2D_RETURN_INDICES;
         self.0.return_indices = value as i32;
         self
     }
-    /// windows may lie partly outside; default false
+    /// windows may lie partly outside; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_MAX_POOL2D_CEIL_MODE;
@@ -2281,7 +2281,7 @@ impl<'a> AvgPool2dOpts<'a> {
     pub fn new() -> AvgPool2dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default kernel_size; default None
+    /// step of the windows; default kernel_size; default: none
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL2D_STRIDE;
@@ -2289,7 +2289,7 @@ impl<'a> AvgPool2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros on each side; default 0
+    /// zeros on each side; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL2D_PADDING;
@@ -2297,21 +2297,21 @@ impl<'a> AvgPool2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// windows may lie partly outside; default false
+    /// windows may lie partly outside; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL2D_CEIL_MODE;
         self.0.ceil_mode = value as i32;
         self
     }
-    /// the padding counts in the mean; default true
+    /// the padding counts in the mean; default: true
     #[must_use]
     pub fn count_include_pad(mut self, value: bool) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD;
         self.0.count_include_pad = value as i32;
         self
     }
-    /// divides in place of the number of elements; default None
+    /// divides in place of the number of elements; default: none
     #[must_use]
     pub fn divisor_override(mut self, value: i64) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE;

@@ -2,7 +2,7 @@
 use crate::prelude::*;
 
 impl Tensor {
-    /// Limits each element to \[min_val, max_val\]; nan stays nan. The gradient at the bounds is 0.
+    /// Clamps each element to \[min_val, max_val\]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
     #[inline]
     pub fn hardtanh(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_hardtanh(c, self.raw(), std::ptr::null(), o0)) }
@@ -28,7 +28,7 @@ impl Tensor {
     pub unsafe fn hardtanh_with_(&self, opts: HardtanhOpts) -> Result<()> {
         call(|c| sys::tt_hardtanh_(c, self.raw(), &opts.0))
     }
-    /// Limits each element to \[0, 6\]; nan stays nan. The gradient at the bounds is 0.
+    /// Clamps each element to \[0, 6\]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
     #[inline]
     pub fn relu6(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_relu6(c, self.raw(), o0)) }
@@ -41,7 +41,7 @@ impl Tensor {
     pub unsafe fn relu6_(&self) -> Result<()> {
         call(|c| sys::tt_relu6_(c, self.raw()))
     }
-    /// x where x \> 0, else negative_slope x.
+    /// Computes x where x \> 0 and negative_slope \* x elsewhere, elementwise.
     #[inline]
     pub fn leaky_relu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_leaky_relu(c, self.raw(), std::ptr::null(), o0)) }
@@ -67,7 +67,7 @@ impl Tensor {
     pub unsafe fn leaky_relu_with_(&self, opts: LeakyReluOpts) -> Result<()> {
         call(|c| sys::tt_leaky_relu_(c, self.raw(), &opts.0))
     }
-    /// x where x \> 0, else alpha (exp(x) - 1).
+    /// Computes x where x \> 0 and alpha \* (exp(x) - 1) elsewhere, elementwise.
     #[inline]
     pub fn elu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_elu(c, self.raw(), std::ptr::null(), o0)) }
@@ -93,7 +93,7 @@ impl Tensor {
     pub unsafe fn elu_with_(&self, opts: EluOpts) -> Result<()> {
         call(|c| sys::tt_elu_(c, self.raw(), &opts.0))
     }
-    /// x times the probability that a standard normal variable is at most x.
+    /// Computes x \* Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal distribution.
     #[inline]
     pub fn gelu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_gelu(c, self.raw(), std::ptr::null(), o0)) }
@@ -119,7 +119,7 @@ impl Tensor {
     pub unsafe fn gelu_with_into(&self, opts: GeluOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_gelu_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// x sigmoid(x).
+    /// Computes x \* sigmoid(x), elementwise.
     #[inline]
     pub fn silu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_silu(c, self.raw(), o0)) }
@@ -132,7 +132,7 @@ impl Tensor {
     pub unsafe fn silu_(&self) -> Result<()> {
         call(|c| sys::tt_silu_(c, self.raw()))
     }
-    /// x tanh(softplus(x)).
+    /// Computes x \* tanh(softplus(x)), elementwise.
     #[inline]
     pub fn mish(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mish(c, self.raw(), o0)) }
@@ -145,7 +145,7 @@ impl Tensor {
     pub unsafe fn mish_(&self) -> Result<()> {
         call(|c| sys::tt_mish_(c, self.raw()))
     }
-    /// log(1 + exp(beta x)) / beta, a smooth relu.
+    /// Computes log(1 + exp(beta \* x)) / beta, elementwise: a smooth approximation of relu.
     #[inline]
     pub fn softplus(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_softplus(c, self.raw(), std::ptr::null(), o0)) }
@@ -171,7 +171,7 @@ impl Tensor {
     pub unsafe fn softplus_with_into(&self, opts: SoftplusOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_softplus_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// log(sigmoid(x)).
+    /// Computes log(sigmoid(x)), elementwise, without underflow.
     #[inline]
     pub fn logsigmoid(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logsigmoid(c, self.raw(), o0)) }
@@ -184,7 +184,7 @@ impl Tensor {
     pub unsafe fn logsigmoid_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logsigmoid_into(c, self.raw(), dst.raw()))
     }
-    /// x relu6(x + 3) / 6.
+    /// Computes x \* relu6(x + 3) / 6, elementwise.
     #[inline]
     pub fn hardswish(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_hardswish(c, self.raw(), o0)) }
@@ -197,7 +197,7 @@ impl Tensor {
     pub unsafe fn hardswish_(&self) -> Result<()> {
         call(|c| sys::tt_hardswish_(c, self.raw()))
     }
-    /// relu6(x + 3) / 6.
+    /// Computes relu6(x + 3) / 6, elementwise.
     #[inline]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_hardsigmoid(c, self.raw(), o0)) }
@@ -210,7 +210,7 @@ impl Tensor {
     pub unsafe fn hardsigmoid_(&self) -> Result<()> {
         call(|c| sys::tt_hardsigmoid_(c, self.raw()))
     }
-    /// a sigmoid(b), where a and b are the halves of input along `dim`.
+    /// Gated linear unit: a \* sigmoid(b), where a and b are the first and second half of input along dim.
     #[inline]
     pub fn glu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_glu(c, self.raw(), std::ptr::null(), o0)) }
@@ -220,12 +220,12 @@ impl Tensor {
     pub fn glu_with(&self, opts: GluOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_glu(c, self.raw(), &opts.0, o0)) }
     }
-    /// x / (1 + |x|).
+    /// Computes x / (1 + |x|), elementwise.
     #[inline]
     pub fn softsign(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_softsign(c, self.raw(), o0)) }
     }
-    /// max(x, 0); nan stays nan. The gradient at 0 is 0.
+    /// Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     #[inline]
     pub fn relu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_relu(c, self.raw(), o0)) }
@@ -238,7 +238,7 @@ impl Tensor {
     pub unsafe fn relu_(&self) -> Result<()> {
         call(|c| sys::tt_relu_(c, self.raw()))
     }
-    /// Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+    /// Computes self + alpha \* other, elementwise with broadcasting and dtype promotion.
     ///
     /// - `other`: tensor or number to add
     #[inline]
@@ -282,7 +282,7 @@ impl Tensor {
     pub unsafe fn add_with_into(&self, other: &Tensor, opts: AddOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_add_ex_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
     }
-    /// Adds `alpha * other` to `self`, elementwise with broadcasting and dtype promotion.
+    /// Computes self + alpha \* other, elementwise with broadcasting and dtype promotion.
     ///
     /// - `other`: tensor or number to add
     #[doc(alias = "add")]
@@ -338,7 +338,9 @@ impl Tensor {
         let other = other.into();
         call(|c| sys::tt_add_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()))
     }
-    /// Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
+    ///
+    /// - `other`: tensor or number to subtract
     #[inline]
     pub fn sub(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sub(c, self.raw(), other.raw(), o0)) }
@@ -380,7 +382,9 @@ impl Tensor {
     pub unsafe fn sub_with_into(&self, other: &Tensor, opts: SubOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sub_ex_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
     }
-    /// Subtracts `alpha * other` from `self`, elementwise with broadcasting. Bool tensors are refused.
+    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
+    ///
+    /// - `other`: tensor or number to subtract
     #[doc(alias = "sub")]
     #[inline]
     pub fn sub_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -434,7 +438,7 @@ impl Tensor {
         let other = other.into();
         call(|c| sys::tt_sub_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()))
     }
-    /// Subtracts `alpha * self` from `other`, elementwise with broadcasting.
+    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
     #[inline]
     pub fn rsub(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rsub(c, self.raw(), other.raw(), o0)) }
@@ -444,7 +448,7 @@ impl Tensor {
     pub fn rsub_with(&self, other: &Tensor, opts: RsubOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rsub_ex(c, self.raw(), other.raw(), &opts.0, o0)) }
     }
-    /// Subtracts `alpha * self` from `other`, elementwise with broadcasting.
+    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
     #[doc(alias = "rsub")]
     #[inline]
     pub fn rsub_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -458,7 +462,7 @@ impl Tensor {
         let other = other.into();
         unsafe { call1(|c, o0| sys::tt_rsub_scalar_ex(c, self.raw(), &other.raw(), &opts.0, o0)) }
     }
-    /// Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
+    /// Computes self \* other, elementwise with broadcasting and dtype promotion.
     #[inline]
     pub fn mul(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mul(c, self.raw(), other.raw(), o0)) }
@@ -479,7 +483,7 @@ impl Tensor {
     pub unsafe fn mul_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_mul_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Multiplies `self` by `other`, elementwise with broadcasting and dtype promotion.
+    /// Computes self \* other, elementwise with broadcasting and dtype promotion.
     #[doc(alias = "mul")]
     #[inline]
     pub fn mul_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -506,7 +510,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_mul_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_mul_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_mul_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless rounding_mode is set.
+    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are divided as
+    /// float32; with it, integer division by zero is an error.
     #[inline]
     pub fn div(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_div(c, self.raw(), other.raw(), std::ptr::null(), o0)) }
@@ -548,7 +553,8 @@ impl Tensor {
     pub unsafe fn div_with_into(&self, other: &Tensor, opts: DivOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_div_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
     }
-    /// Divides `self` by `other`, elementwise with broadcasting. Integers divide as floats unless rounding_mode is set.
+    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are divided as
+    /// float32; with it, integer division by zero is an error.
     #[doc(alias = "div")]
     #[inline]
     pub fn div_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -602,7 +608,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_into(c, self.raw(), v, &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_div_i64_into(c, self.raw(), v, &opts.0, dst.raw()), _ => sys::tt_div_scalar_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()) })
     }
-    /// The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
     #[inline]
     pub fn floor_divide(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_floor_divide(c, self.raw(), other.raw(), o0)) }
@@ -623,7 +629,7 @@ impl Tensor {
     pub unsafe fn floor_divide_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_floor_divide_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// The quotient rounded down, as Python's //, elementwise with broadcasting. It has no gradient.
+    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
     #[doc(alias = "floor_divide")]
     #[inline]
     pub fn floor_divide_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -650,7 +656,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_floor_divide_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_floor_divide_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_floor_divide_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of self.
     #[inline]
     pub fn fmod(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_fmod(c, self.raw(), other.raw(), o0)) }
@@ -671,7 +677,7 @@ impl Tensor {
     pub unsafe fn fmod_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_fmod_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// The remainder of the division rounded toward zero, of self's sign, elementwise with broadcasting.
+    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of self.
     #[doc(alias = "fmod")]
     #[inline]
     pub fn fmod_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -698,7 +704,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_fmod_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_fmod_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_fmod_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting.
+    /// Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has the sign of
+    /// other.
     #[inline]
     pub fn remainder(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_remainder(c, self.raw(), other.raw(), o0)) }
@@ -719,7 +726,8 @@ impl Tensor {
     pub unsafe fn remainder_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_remainder_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// The remainder of the division rounded down, of other's sign as Python's %, elementwise with broadcasting.
+    /// Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has the sign of
+    /// other.
     #[doc(alias = "remainder")]
     #[inline]
     pub fn remainder_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -746,7 +754,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_remainder_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_remainder_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_remainder_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// The angle of the point (other, self) against the positive axis of other, in \[-pi, pi\], elementwise with broadcasting.
+    /// Computes the angle in radians between the positive x axis and the point (x = other, y = self), in \[-pi, pi\],
+    /// elementwise with broadcasting.
     #[inline]
     pub fn atan2(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_atan2(c, self.raw(), other.raw(), o0)) }
@@ -767,7 +776,7 @@ impl Tensor {
     pub unsafe fn atan2_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_atan2_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// The negative of each element. Bool tensors are refused.
+    /// Negates each element. Bool tensors are not supported.
     #[inline]
     pub fn neg(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_neg(c, self.raw(), o0)) }
@@ -788,7 +797,7 @@ impl Tensor {
     pub unsafe fn neg_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_neg_into(c, self.raw(), dst.raw()))
     }
-    /// `self` to the power of `exponent`, elementwise with broadcasting and dtype promotion.
+    /// Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
     #[inline]
     pub fn pow(&self, exponent: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_pow(c, self.raw(), exponent.raw(), o0)) }
@@ -809,7 +818,7 @@ impl Tensor {
     pub unsafe fn pow_into(&self, exponent: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_pow_into(c, self.raw(), exponent.raw(), dst.raw()))
     }
-    /// `self` to the power of a number. Integers to negative integer powers are refused.
+    /// Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
     #[doc(alias = "pow")]
     #[inline]
     pub fn pow_scalar(&self, exponent: impl Into<Scalar>) -> Result<Tensor> {
@@ -836,8 +845,8 @@ impl Tensor {
         let exponent = exponent.into();
         call(|c| match exponent { Scalar::Float(v) => sys::tt_pow_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_pow_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_pow_scalar_into(c, self.raw(), &exponent.raw(), dst.raw()) })
     }
-    /// The larger of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of the
-    /// gradient.
+    /// Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the gradient
+    /// equally.
     #[doc(alias = "max")]
     #[inline]
     pub fn maximum(&self, other: &Tensor) -> Result<Tensor> {
@@ -852,8 +861,8 @@ impl Tensor {
     pub unsafe fn maximum_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_maximum_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// The smaller of two elements, with broadcasting; nan if either is nan. Where both are equal each gets half of the
-    /// gradient.
+    /// Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the gradient
+    /// equally.
     #[doc(alias = "min")]
     #[inline]
     pub fn minimum(&self, other: &Tensor) -> Result<Tensor> {
@@ -868,10 +877,11 @@ impl Tensor {
     pub unsafe fn minimum_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_minimum_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Limits each element to \[min, max\]; nan stays nan. At least one bound is needed.
+    /// Clamps each element to \[min, max\]; nan stays nan. At least one bound must be given. The gradient is 0 outside the
+    /// interval and at its bounds.
     ///
-    /// - `min`: lower bound or none
-    /// - `max`: upper bound or none
+    /// - `min`: lower bound; none: unbounded
+    /// - `max`: upper bound; none: unbounded
     #[inline]
     pub fn clamp(&self, min: Option<Scalar>, max: Option<Scalar>) -> Result<Tensor> {
         let min = min.map(Scalar::raw);
@@ -898,10 +908,11 @@ impl Tensor {
         let max = max.map(Scalar::raw);
         call(|c| sys::tt_clamp_into(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s), max.as_ref().map_or(std::ptr::null(), |s| s), dst.raw()))
     }
-    /// Limits each element to \[min, max\], bounds being tensors that broadcast.
+    /// Clamps each element to \[min, max\], where the bounds are tensors that broadcast with self. At least one bound must be
+    /// given.
     ///
-    /// - `min`: lower bounds or none
-    /// - `max`: upper bounds or none
+    /// - `min`: lower bounds; none: unbounded
+    /// - `max`: upper bounds; none: unbounded
     #[doc(alias = "clamp")]
     #[inline]
     pub fn clamp_tensor(&self, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
@@ -925,7 +936,9 @@ impl Tensor {
     pub unsafe fn clamp_tensor_into(&self, min: Option<&Tensor>, max: Option<&Tensor>, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_clamp_tensor_into(c, self.raw(), opt_raw(min), opt_raw(max), dst.raw()))
     }
-    /// Views of `split_size` consecutive indices of `dim` each; the last one may be smaller.
+    /// Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a multiple.
+    ///
+    /// - `split_size`: size of each view along dim
     #[inline]
     pub fn split(&self, split_size: i64) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_split(c, self.raw(), split_size, std::ptr::null(), outs, cap, n)) }
@@ -935,9 +948,9 @@ impl Tensor {
     pub fn split_with(&self, split_size: i64, opts: SplitOpts) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_split(c, self.raw(), split_size, &opts.0, outs, cap, n)) }
     }
-    /// Views of split_sizes\[i\] consecutive indices of `dim` each.
+    /// Splits self along dim into views of the given sizes.
     ///
-    /// - `split_sizes`: their sum is the size of dim
+    /// - `split_sizes`: sizes of the views; their sum must be the size of dim
     #[doc(alias = "split")]
     #[inline]
     pub fn split_with_sizes(&self, split_sizes: &[i64]) -> Result<Vec<Tensor>> {
@@ -949,9 +962,9 @@ impl Tensor {
     pub fn split_with_sizes_with(&self, split_sizes: &[i64], opts: SplitWithSizesOpts) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_split_with_sizes(c, self.raw(), split_sizes.as_ptr(), split_sizes.len() as i64, &opts.0, outs, cap, n)) }
     }
-    /// At most `chunks` views of equally many consecutive indices of `dim` each; the last one may be smaller.
+    /// Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
     ///
-    /// - `chunks`: number of parts, at least 1
+    /// - `chunks`: number of views, at least 1
     #[inline]
     pub fn chunk(&self, chunks: i64) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_chunk(c, self.raw(), chunks, std::ptr::null(), outs, cap, n)) }
@@ -961,39 +974,39 @@ impl Tensor {
     pub fn chunk_with(&self, chunks: i64, opts: ChunkOpts) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_chunk(c, self.raw(), chunks, &opts.0, outs, cap, n)) }
     }
-    /// A copy with the order of the indices of `dims` reversed.
+    /// Returns a copy with the order of the elements reversed along dims.
     ///
     /// - `dims`: dimensions to reverse
     #[inline]
     pub fn flip(&self, dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_flip(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// A copy whose element i of a dimension is self's element i - shift, around the end. Without dims the flattened tensor
-    /// rolls.
+    /// Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start. Without dims,
+    /// self is flattened first and then restored to its shape.
     ///
-    /// - `shifts`: by how much, one entry per dimension
-    /// - `dims`: dimensions to roll; none: the flattened tensor
+    /// - `shifts`: numbers of positions, one per dimension; may be negative
+    /// - `dims`: dimensions to shift along; an empty list: the flattened tensor
     #[inline]
     pub fn roll(&self, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_roll(c, self.raw(), shifts.as_ptr(), shifts.len() as i64, dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Copies of self side by side: repeats\[i\] of them along dimension i; new dimensions come in front.
+    /// Repeats self repeats\[i\] times along dimension i. Additional entries of repeats become leading dimensions.
     ///
-    /// - `repeats`: at least one entry per dimension of self
+    /// - `repeats`: numbers of copies, at least one entry per dimension of self
     #[inline]
     pub fn repeat(&self, repeats: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_repeat(c, self.raw(), repeats.as_ptr(), repeats.len() as i64, o0)) }
     }
-    /// As repeat, but dims may have fewer entries than self has dimensions: the leading ones are kept as they are.
+    /// Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
     ///
-    /// - `dims`: number of copies along the last dimensions
+    /// - `dims`: numbers of copies along the last dimensions
     #[inline]
     pub fn tile(&self, dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_tile(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Adds elements before and after those of the last dimensions; negative numbers take some away.
+    /// Pads the last dimensions of input; negative amounts crop.
     ///
-    /// - `pad`: (before, after) of the last dimension, then of the one before it, …
+    /// - `pad`: amounts before and after the last dimension, then before and after the one before it, …
     #[inline]
     pub fn pad(&self, pad: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_pad(c, self.raw(), pad.as_ptr(), pad.len() as i64, std::ptr::null(), o0)) }
@@ -1003,9 +1016,9 @@ impl Tensor {
     pub fn pad_with(&self, pad: &[i64], opts: PadOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_pad(c, self.raw(), pad.as_ptr(), pad.len() as i64, &opts.0, o0)) }
     }
-    /// Adds elements of one value before and after those of the last dimensions; negative numbers take some away.
+    /// Pads the last dimensions of self with a constant; negative amounts crop.
     ///
-    /// - `pad`: (before, after) of the last dimension, then of the one before it, …
+    /// - `pad`: amounts before and after the last dimension, then before and after the one before it, …
     #[inline]
     pub fn constant_pad_nd(&self, pad: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64, std::ptr::null(), o0)) }
@@ -1015,13 +1028,13 @@ impl Tensor {
     pub fn constant_pad_nd_with(&self, pad: &[i64], opts: ConstantPadNdOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64, &opts.0, o0)) }
     }
-    /// dropout(softmax(query key^T scale + attn_mask)) value over the last two dimensions, without an array of queries by keys.
-    /// A query that no key takes part in gets zeros.
+    /// Computes dropout(softmax(query @ key^T \* scale + attn_mask)) @ value over the last two dimensions, without storing the
+    /// matrix of scores. Queries whose keys are all masked give zeros.
     ///
-    /// - `query`: (…, heads, queries, width)
-    /// - `key`: (…, heads, keys, width)
-    /// - `value`: (…, heads, keys, width of the result)
-    /// - `attn_mask`: broadcasts to (…, heads, queries, keys): bool, true where a key takes part, or floating, added to the scores
+    /// - `query`: (…, heads, L, E)
+    /// - `key`: (…, heads, S, E)
+    /// - `value`: (…, heads, S, Ev); the result is (…, heads, L, Ev)
+    /// - `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the scores
     #[inline]
     pub fn scaled_dot_product_attention(&self, key: &Tensor, value: &Tensor, attn_mask: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(), value.raw(), opt_raw(attn_mask), std::ptr::null(), o0)) }
@@ -1031,7 +1044,7 @@ impl Tensor {
     pub fn scaled_dot_product_attention_with(&self, key: &Tensor, value: &Tensor, attn_mask: Option<&Tensor>, opts: ScaledDotProductAttentionOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(), value.raw(), opt_raw(attn_mask), &opts.0, o0)) }
     }
-    /// self & other of each bit, elementwise with broadcasting; integers and bools.
+    /// Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     #[inline]
     pub fn bitwise_and(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_and(c, self.raw(), other.raw(), o0)) }
@@ -1052,7 +1065,7 @@ impl Tensor {
     pub unsafe fn bitwise_and_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_and_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self & other of each bit, elementwise with broadcasting; integers and bools.
+    /// Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     #[doc(alias = "bitwise_and")]
     #[inline]
     pub fn bitwise_and_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1079,7 +1092,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_and_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_and_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self | other of each bit, elementwise with broadcasting; integers and bools.
+    /// Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     #[inline]
     pub fn bitwise_or(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_or(c, self.raw(), other.raw(), o0)) }
@@ -1100,7 +1113,7 @@ impl Tensor {
     pub unsafe fn bitwise_or_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_or_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self | other of each bit, elementwise with broadcasting; integers and bools.
+    /// Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     #[doc(alias = "bitwise_or")]
     #[inline]
     pub fn bitwise_or_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1127,7 +1140,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_or_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_or_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self ^ other of each bit, elementwise with broadcasting; integers and bools.
+    /// Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     #[inline]
     pub fn bitwise_xor(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_xor(c, self.raw(), other.raw(), o0)) }
@@ -1148,7 +1161,7 @@ impl Tensor {
     pub unsafe fn bitwise_xor_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_xor_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self ^ other of each bit, elementwise with broadcasting; integers and bools.
+    /// Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     #[doc(alias = "bitwise_xor")]
     #[inline]
     pub fn bitwise_xor_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1175,7 +1188,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_xor_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_xor_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// ~self of each bit; integers and bools.
+    /// Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
     #[inline]
     pub fn bitwise_not(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_not(c, self.raw(), o0)) }
@@ -1196,7 +1209,8 @@ impl Tensor {
     pub unsafe fn bitwise_not_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_not_into(c, self.raw(), dst.raw()))
     }
-    /// self \<\< other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width.
+    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where other is
+    /// negative or at least the number of bits.
     #[inline]
     pub fn bitwise_left_shift(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_left_shift(c, self.raw(), other.raw(), o0)) }
@@ -1217,7 +1231,8 @@ impl Tensor {
     pub unsafe fn bitwise_left_shift_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_left_shift_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self \<\< other, elementwise with broadcasting; integers. 0 where other is negative or no less than the width.
+    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where other is
+    /// negative or at least the number of bits.
     #[doc(alias = "bitwise_left_shift")]
     #[inline]
     pub fn bitwise_left_shift_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1244,8 +1259,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_left_shift_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self \>\> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less than the
-    /// width.
+    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied, so the
+    /// result is 0 or -1 where other is negative or at least the number of bits.
     #[inline]
     pub fn bitwise_right_shift(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_right_shift(c, self.raw(), other.raw(), o0)) }
@@ -1266,8 +1281,8 @@ impl Tensor {
     pub unsafe fn bitwise_right_shift_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_right_shift_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self \>\> other, elementwise with broadcasting; integers. The sign (0 or -1) where other is negative or no less than the
-    /// width.
+    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied, so the
+    /// result is 0 or -1 where other is negative or at least the number of bits.
     #[doc(alias = "bitwise_right_shift")]
     #[inline]
     pub fn bitwise_right_shift_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1294,7 +1309,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_right_shift_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self == other, elementwise with broadcasting.
+    /// Tests self == other, elementwise with broadcasting. The result is bool.
     #[inline]
     pub fn eq(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_eq(c, self.raw(), other.raw(), o0)) }
@@ -1315,7 +1330,7 @@ impl Tensor {
     pub unsafe fn eq_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_eq_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self == other, elementwise with broadcasting.
+    /// Tests self == other, elementwise with broadcasting. The result is bool.
     #[doc(alias = "eq")]
     #[inline]
     pub fn eq_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1342,7 +1357,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_eq_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_eq_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_eq_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self != other, elementwise with broadcasting.
+    /// Tests self != other, elementwise with broadcasting. The result is bool.
     #[inline]
     pub fn ne(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_ne(c, self.raw(), other.raw(), o0)) }
@@ -1363,7 +1378,7 @@ impl Tensor {
     pub unsafe fn ne_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_ne_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self != other, elementwise with broadcasting.
+    /// Tests self != other, elementwise with broadcasting. The result is bool.
     #[doc(alias = "ne")]
     #[inline]
     pub fn ne_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1390,7 +1405,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_ne_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_ne_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_ne_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self \< other, elementwise with broadcasting.
+    /// Tests self \< other, elementwise with broadcasting. The result is bool.
     #[inline]
     pub fn lt(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_lt(c, self.raw(), other.raw(), o0)) }
@@ -1411,7 +1426,7 @@ impl Tensor {
     pub unsafe fn lt_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_lt_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self \< other, elementwise with broadcasting.
+    /// Tests self \< other, elementwise with broadcasting. The result is bool.
     #[doc(alias = "lt")]
     #[inline]
     pub fn lt_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1438,7 +1453,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_lt_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_lt_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_lt_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self \<= other, elementwise with broadcasting.
+    /// Tests self \<= other, elementwise with broadcasting. The result is bool.
     #[inline]
     pub fn le(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_le(c, self.raw(), other.raw(), o0)) }
@@ -1459,7 +1474,7 @@ impl Tensor {
     pub unsafe fn le_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_le_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self \<= other, elementwise with broadcasting.
+    /// Tests self \<= other, elementwise with broadcasting. The result is bool.
     #[doc(alias = "le")]
     #[inline]
     pub fn le_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1486,7 +1501,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_le_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_le_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_le_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self \> other, elementwise with broadcasting.
+    /// Tests self \> other, elementwise with broadcasting. The result is bool.
     #[inline]
     pub fn gt(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_gt(c, self.raw(), other.raw(), o0)) }
@@ -1507,7 +1522,7 @@ impl Tensor {
     pub unsafe fn gt_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_gt_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self \> other, elementwise with broadcasting.
+    /// Tests self \> other, elementwise with broadcasting. The result is bool.
     #[doc(alias = "gt")]
     #[inline]
     pub fn gt_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1534,7 +1549,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_gt_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_gt_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_gt_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// self \>= other, elementwise with broadcasting.
+    /// Tests self \>= other, elementwise with broadcasting. The result is bool.
     #[inline]
     pub fn ge(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_ge(c, self.raw(), other.raw(), o0)) }
@@ -1555,7 +1570,7 @@ impl Tensor {
     pub unsafe fn ge_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_ge_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// self \>= other, elementwise with broadcasting.
+    /// Tests self \>= other, elementwise with broadcasting. The result is bool.
     #[doc(alias = "ge")]
     #[inline]
     pub fn ge_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1582,7 +1597,7 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_ge_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_ge_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_ge_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// True where an element is 0. nan is not 0.
+    /// Tests whether each element is 0. The result is bool; nan is not 0.
     #[inline]
     pub fn logical_not(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_not(c, self.raw(), o0)) }
@@ -1603,7 +1618,7 @@ impl Tensor {
     pub unsafe fn logical_not_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_not_into(c, self.raw(), dst.raw()))
     }
-    /// True where both elements are not 0, with broadcasting. nan is not 0.
+    /// Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
     #[inline]
     pub fn logical_and(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_and(c, self.raw(), other.raw(), o0)) }
@@ -1624,7 +1639,8 @@ impl Tensor {
     pub unsafe fn logical_and_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_and_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// True where at least one of two elements is not 0, with broadcasting. nan is not 0.
+    /// Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is
+    /// nonzero.
     #[inline]
     pub fn logical_or(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_or(c, self.raw(), other.raw(), o0)) }
@@ -1645,7 +1661,7 @@ impl Tensor {
     pub unsafe fn logical_or_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_or_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// True where exactly one of two elements is not 0, with broadcasting. nan is not 0.
+    /// Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
     #[inline]
     pub fn logical_xor(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_xor(c, self.raw(), other.raw(), o0)) }
@@ -1666,11 +1682,11 @@ impl Tensor {
     pub unsafe fn logical_xor_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_xor_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// The convolution (cross-correlation) of signals: sums of products of weight with windows of input. input: (N, C, L) or
-    /// (C, L).
+    /// Computes a 1-D convolution (cross-correlation) of signals.
     ///
+    /// - `input`: (N, C, L) or (C, L)
     /// - `weight`: (out, C / groups, k)
-    /// - `bias`: (out), or none
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv1d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
@@ -1680,11 +1696,12 @@ impl Tensor {
     pub fn conv1d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv1dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv1d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// conv1d with padding by name.
+    /// Computes a 1-D convolution, like conv1d, with the padding given by name.
     ///
+    /// - `input`: (N, C, L) or (C, L)
     /// - `weight`: (out, C / groups, k)
-    /// - `padding`: 'valid': none; 'same': the result has input's length, stride must be 1
-    /// - `bias`: (out), or none
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+    /// - `bias`: (out); none: no bias
     #[doc(alias = "conv1d")]
     #[inline]
     pub fn conv1d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>) -> Result<Tensor> {
@@ -1698,11 +1715,11 @@ impl Tensor {
         let padding = c_string(padding)?;
         unsafe { call1(|c, o0| sys::tt_conv1d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// The convolution (cross-correlation) of images. input: (N, C, H, W) or (C, H, W). The result is channels_last if input or
-    /// weight is.
+    /// Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
     ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (out, C / groups, kh, kw)
-    /// - `bias`: (out), or none
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv2d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
@@ -1712,11 +1729,12 @@ impl Tensor {
     pub fn conv2d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv2dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv2d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// conv2d with padding by name.
+    /// Computes a 2-D convolution, like conv2d, with the padding given by name.
     ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (out, C / groups, kh, kw)
-    /// - `padding`: 'valid': none; 'same': the result has input's sizes, stride must be 1
-    /// - `bias`: (out), or none
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+    /// - `bias`: (out); none: no bias
     #[doc(alias = "conv2d")]
     #[inline]
     pub fn conv2d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>) -> Result<Tensor> {
@@ -1730,10 +1748,11 @@ impl Tensor {
         let padding = c_string(padding)?;
         unsafe { call1(|c, o0| sys::tt_conv2d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// The convolution (cross-correlation) of volumes. input: (N, C, D, H, W) or (C, D, H, W).
+    /// Computes a 3-D convolution (cross-correlation) of volumes.
     ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
     /// - `weight`: (out, C / groups, kd, kh, kw)
-    /// - `bias`: (out), or none
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv3d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
@@ -1743,11 +1762,12 @@ impl Tensor {
     pub fn conv3d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv3dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv3d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// conv3d with padding by name.
+    /// Computes a 3-D convolution, like conv3d, with the padding given by name.
     ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
     /// - `weight`: (out, C / groups, kd, kh, kw)
-    /// - `padding`: 'valid': none; 'same': the result has input's sizes, stride must be 1
-    /// - `bias`: (out), or none
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+    /// - `bias`: (out); none: no bias
     #[doc(alias = "conv3d")]
     #[inline]
     pub fn conv3d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>) -> Result<Tensor> {
@@ -1761,10 +1781,11 @@ impl Tensor {
         let padding = c_string(padding)?;
         unsafe { call1(|c, o0| sys::tt_conv3d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// The transpose of the linear map that conv1d with this weight is. input: (N, C, L) or (C, L).
+    /// Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
     ///
+    /// - `input`: (N, C, L) or (C, L)
     /// - `weight`: (C, out / groups, k)
-    /// - `bias`: (out), or none
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn conv_transpose1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose1d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
@@ -1774,10 +1795,11 @@ impl Tensor {
     pub fn conv_transpose1d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose1dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose1d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// The transpose of the linear map that conv2d with this weight is. input: (N, C, H, W) or (C, H, W).
+    /// Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
     ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (C, out / groups, kh, kw)
-    /// - `bias`: (out), or none
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn conv_transpose2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose2d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
@@ -1787,10 +1809,11 @@ impl Tensor {
     pub fn conv_transpose2d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose2dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose2d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// The transpose of the linear map that conv3d with this weight is. input: (N, C, D, H, W) or (C, D, H, W).
+    /// Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
     ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
     /// - `weight`: (C, out / groups, kd, kh, kw)
-    /// - `bias`: (out), or none
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn conv_transpose3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
@@ -1800,7 +1823,7 @@ impl Tensor {
     pub fn conv_transpose3d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose3dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// Writes `src` into `self`, broadcasting, converting dtype and device.
+    /// Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and device.
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -1808,7 +1831,7 @@ impl Tensor {
     pub unsafe fn copy_(&self, src: &Tensor) -> Result<()> {
         call(|c| sys::tt_copy_(c, self.raw(), src.raw()))
     }
-    /// A copy with storage of its own.
+    /// Returns a copy of self with its own storage.
     #[inline]
     pub fn copy(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_clone(c, self.raw(), std::ptr::null(), o0)) }
@@ -1834,7 +1857,7 @@ impl Tensor {
     pub unsafe fn copy_with_into(&self, opts: CopyOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_clone_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Converts dtype, device and memory format; returns self itself where nothing changes and copy is false.
+    /// Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is false.
     #[inline]
     pub fn to(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_to(c, self.raw(), std::ptr::null(), o0)) }
@@ -1844,12 +1867,12 @@ impl Tensor {
     pub fn to_with(&self, opts: ToOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_to(c, self.raw(), &opts.0, o0)) }
     }
-    /// self itself if it is row-major without gaps, else a row-major copy.
+    /// Returns self itself if it is contiguous in row-major order, else a row-major copy.
     #[inline]
     pub fn contiguous(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_contiguous(c, self.raw(), o0)) }
     }
-    /// Sets every element to 0.
+    /// Sets every element of self to 0.
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -1857,7 +1880,7 @@ impl Tensor {
     pub unsafe fn zero_(&self) -> Result<()> {
         call(|c| sys::tt_zero_(c, self.raw()))
     }
-    /// Sets every element to `value`.
+    /// Sets every element of self to value.
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -1866,7 +1889,7 @@ impl Tensor {
         let value = value.into();
         call(|c| match value { Scalar::Float(v) => sys::tt_fill_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_fill_i64_(c, self.raw(), v), _ => sys::tt_fill_scalar_(c, self.raw(), &value.raw()) })
     }
-    /// An uninitialised tensor with self's shape, dtype and device; dense strides are kept.
+    /// Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
     #[inline]
     pub fn empty_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_empty_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -1876,7 +1899,7 @@ impl Tensor {
     pub fn empty_like_with(&self, opts: EmptyLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_empty_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Zeros with self's shape, dtype and device.
+    /// Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
     #[inline]
     pub fn zeros_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_zeros_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -1886,7 +1909,7 @@ impl Tensor {
     pub fn zeros_like_with(&self, opts: ZerosLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_zeros_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Ones with self's shape, dtype and device.
+    /// Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
     #[inline]
     pub fn ones_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_ones_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -1896,7 +1919,7 @@ impl Tensor {
     pub fn ones_like_with(&self, opts: OnesLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_ones_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// One value with self's shape, dtype and device.
+    /// Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
     #[inline]
     pub fn full_like(&self, fill_value: impl Into<Scalar>) -> Result<Tensor> {
         let fill_value = fill_value.into();
@@ -1908,10 +1931,11 @@ impl Tensor {
         let fill_value = fill_value.into();
         unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_like_f64(c, self.raw(), v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v, &opts.0, o0), _ => sys::tt_full_like_scalar(c, self.raw(), &fill_value.raw(), &opts.0, o0) }) }
     }
-    /// out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and so on; index may be smaller than self outside dim.
+    /// Gathers elements along dim: out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and likewise for other dimensions.
+    /// The result has the shape of index.
     ///
-    /// - `dim`: dimension that index counts
-    /// - `index`: positions in \[0, self.shape\[dim\])
+    /// - `dim`: dimension to index
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self; it may be smaller than self outside dim
     #[inline]
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_gather(c, self.raw(), dim, index.raw(), o0)) }
@@ -1924,11 +1948,12 @@ impl Tensor {
     pub unsafe fn gather_into(&self, dim: i64, index: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_gather_into(c, self.raw(), dim, index.raw(), dst.raw()))
     }
-    /// A copy of self with src\[i\]\[j\] added at \[index\[i\]\[j\]\]\[j\] for dim 0, and so on; repeated indices add up.
+    /// Returns a copy of self to which src is added along dim: out\[index\[i\]\[j\]\]\[j\] += src\[i\]\[j\] for dim 0, and
+    /// likewise for other dimensions. Repeated indices accumulate.
     ///
-    /// - `dim`: dimension that index counts
-    /// - `index`: positions in \[0, self.shape\[dim\])
-    /// - `src`: what to add: at least index's sizes
+    /// - `dim`: dimension to index
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self
+    /// - `src`: values to add; at least as large as index in every dimension
     #[inline]
     pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_scatter_add(c, self.raw(), dim, index.raw(), src.raw(), o0)) }
@@ -1941,10 +1966,10 @@ impl Tensor {
     pub unsafe fn scatter_add_(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
         call(|c| sys::tt_scatter_add_(c, self.raw(), dim, index.raw(), src.raw()))
     }
-    /// Picks index\[i\] of dimension `dim`; index is a 1-D (or 0-D) integer tensor.
+    /// Selects the entries index\[0\], index\[1\], … of dimension dim.
     ///
-    /// - `dim`: dimension to pick from
-    /// - `index`: positions in \[0, self.shape\[dim\])
+    /// - `dim`: dimension to index
+    /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
     #[inline]
     pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_index_select(c, self.raw(), dim, index.raw(), o0)) }
@@ -1957,11 +1982,11 @@ impl Tensor {
     pub unsafe fn index_select_into(&self, dim: i64, index: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_index_select_into(c, self.raw(), dim, index.raw(), dst.raw()))
     }
-    /// A copy of self with alpha \* source\[i\] added at index\[i\] of `dim`; repeated indices add up.
+    /// Returns a copy of self in which alpha \* source\[i\] is added to entry index\[i\] of dim. Repeated indices accumulate.
     ///
-    /// - `dim`: dimension that index counts
-    /// - `index`: positions in \[0, self.shape\[dim\]): 1-D or 0-D
-    /// - `source`: what to add: self's shape, but index's length in dim
+    /// - `dim`: dimension to index
+    /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
+    /// - `source`: values to add: the shape of self, with the length of index in dim
     #[inline]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_index_add(c, self.raw(), dim, index.raw(), source.raw(), o0)) }
@@ -2003,11 +2028,11 @@ impl Tensor {
     pub unsafe fn index_add_with_into(&self, dim: i64, index: &Tensor, source: &Tensor, opts: IndexAddOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_index_add_ex_into(c, self.raw(), dim, index.raw(), source.raw(), &opts.0, dst.raw()))
     }
-    /// A copy of self with values written where self\[indices\] would read; negative positions count from the end.
+    /// Returns a copy of self with values written at the positions self\[indices\]. Negative positions count from the end.
     ///
-    /// - `indices`: one integer or bool tensor, or none, per dimension (a bool tensor stands for all its dimensions)
-    /// - `values`: broadcasts to the shape of self\[indices\], in self's dtype
-    /// - `accumulate`: add instead of write; repeated positions add up
+    /// - `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has, or none
+    /// - `values`: broadcast to the shape of self\[indices\]; must have the dtype of self
+    /// - `accumulate`: whether values are added instead of written; repeated positions accumulate
     #[inline]
     pub fn index_put(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool) -> Result<Tensor> {
         let indices = opt_list(indices);
@@ -2022,10 +2047,10 @@ impl Tensor {
         let indices = opt_list(indices);
         call(|c| sys::tt_index_put_(c, self.raw(), indices.as_ptr() as *const *const _, indices.len() as i64, values.raw(), accumulate as i32))
     }
-    /// The rows of weight that indices name.
+    /// Looks up the rows of weight at indices. The result has the shape of indices followed by features.
     ///
     /// - `weight`: (rows, features)
-    /// - `indices`: rows in \[0, weight.shape\[0\]), any shape
+    /// - `indices`: integer tensor of any shape with values in \[0, rows)
     #[inline]
     pub fn embedding(&self, indices: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), std::ptr::null(), o0)) }
@@ -2035,12 +2060,12 @@ impl Tensor {
     pub fn embedding_with(&self, indices: &Tensor, opts: EmbeddingOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), &opts.0, o0)) }
     }
-    /// A copy of self with src\[i\]\[j\] written at \[index\[i\]\[j\]\]\[j\] for dim 0, and so on; which one of several writes
-    /// to one place stays is not defined.
+    /// Returns a copy of self with src written along dim: out\[index\[i\]\[j\]\]\[j\] = src\[i\]\[j\] for dim 0, and likewise
+    /// for other dimensions. If positions repeat, it is undefined which value is written.
     ///
-    /// - `dim`: dimension that index counts
-    /// - `index`: positions in \[0, self.shape\[dim\])
-    /// - `src`: what to write: at least index's sizes
+    /// - `dim`: dimension to index
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self
+    /// - `src`: values to write; at least as large as index in every dimension
     #[inline]
     pub fn scatter(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_scatter(c, self.raw(), dim, index.raw(), src.raw(), std::ptr::null(), o0)) }
@@ -2082,7 +2107,10 @@ impl Tensor {
     pub unsafe fn scatter_with_into(&self, dim: i64, index: &Tensor, src: &Tensor, opts: ScatterOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_scatter_into(c, self.raw(), dim, index.raw(), src.raw(), &opts.0, dst.raw()))
     }
-    /// As scatter, with one number for all places.
+    /// Returns a copy of self with value written at all positions of index along dim, like scatter.
+    ///
+    /// - `dim`: dimension to index
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self
     #[doc(alias = "scatter")]
     #[inline]
     pub fn scatter_value(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
@@ -2136,11 +2164,11 @@ impl Tensor {
         let value = value.into();
         call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_into(c, self.raw(), dim, index.raw(), v, &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_scatter_i64_into(c, self.raw(), dim, index.raw(), v, &opts.0, dst.raw()), _ => sys::tt_scatter_scalar_into(c, self.raw(), dim, index.raw(), &value.raw(), &opts.0, dst.raw()) })
     }
-    /// A copy of self with source\[i\] written at index\[i\] of `dim`.
+    /// Returns a copy of self in which entry index\[i\] of dim is replaced by source\[i\].
     ///
-    /// - `dim`: dimension that index counts
-    /// - `index`: positions in \[0, self.shape\[dim\]): 1-D or 0-D
-    /// - `source`: what to write: self's shape, but index's length in dim
+    /// - `dim`: dimension to index
+    /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
+    /// - `source`: values to write: the shape of self, with the length of index in dim
     #[inline]
     pub fn index_copy(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_index_copy(c, self.raw(), dim, index.raw(), source.raw(), o0)) }
@@ -2161,10 +2189,10 @@ impl Tensor {
     pub unsafe fn index_copy_into(&self, dim: i64, index: &Tensor, source: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_index_copy_into(c, self.raw(), dim, index.raw(), source.raw(), dst.raw()))
     }
-    /// A copy of self with `value` at the positions index of `dim`; negative ones count from the end.
+    /// Returns a copy of self in which the entries index of dim are filled with value.
     ///
-    /// - `dim`: dimension that index counts
-    /// - `index`: 1-D or 0-D integer tensor
+    /// - `dim`: dimension to index
+    /// - `index`: 1-D or 0-D integer tensor; negative positions count from the end
     #[inline]
     pub fn index_fill(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
@@ -2179,7 +2207,11 @@ impl Tensor {
         let value = value.into();
         call(|c| match value { Scalar::Float(v) => sys::tt_index_fill_f64_(c, self.raw(), dim, index.raw(), v), Scalar::Int(v) => sys::tt_index_fill_i64_(c, self.raw(), dim, index.raw(), v), _ => sys::tt_index_fill_scalar_(c, self.raw(), dim, index.raw(), &value.raw()) })
     }
-    /// As index_fill, with a 0-dim tensor as value, which gets a gradient too.
+    /// Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a gradient.
+    ///
+    /// - `dim`: dimension to index
+    /// - `index`: 1-D or 0-D integer tensor; negative positions count from the end
+    /// - `value`: 0-dim tensor
     #[doc(alias = "index_fill")]
     #[inline]
     pub fn index_fill_tensor(&self, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
@@ -2194,9 +2226,9 @@ impl Tensor {
     pub unsafe fn index_fill_tensor_(&self, dim: i64, index: &Tensor, value: &Tensor) -> Result<()> {
         call(|c| sys::tt_index_fill_(c, self.raw(), dim, index.raw(), value.raw()))
     }
-    /// Picks along `dim` by indices, which broadcast with self in the other dimensions; without dim from the flattened tensor.
+    /// Selects elements along dim by indices. indices and self broadcast in the other dimensions.
     ///
-    /// - `indices`: positions in dim; negative ones count from the end
+    /// - `indices`: integer tensor; negative positions count from the end
     #[inline]
     pub fn take_along_dim(&self, indices: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_take_along_dim(c, self.raw(), indices.raw(), std::ptr::null(), o0)) }
@@ -2222,7 +2254,7 @@ impl Tensor {
     pub unsafe fn take_along_dim_with_into(&self, indices: &Tensor, opts: TakeAlongDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_take_along_dim_into(c, self.raw(), indices.raw(), &opts.0, dst.raw()))
     }
-    /// The elements of self where `mask` is true, in one dimension; broadcasts the two.
+    /// Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
     ///
     /// - `mask`: bool tensor
     #[inline]
@@ -2237,7 +2269,8 @@ impl Tensor {
     pub unsafe fn masked_select_into(&self, mask: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_masked_select_into(c, self.raw(), mask.raw(), dst.raw()))
     }
-    /// The positions of the elements that are not 0: one row of indices each.
+    /// Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-major
+    /// order.
     #[inline]
     pub fn nonzero(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_nonzero(c, self.raw(), o0)) }
@@ -2250,7 +2283,10 @@ impl Tensor {
     pub unsafe fn nonzero_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_nonzero_into(c, self.raw(), dst.raw()))
     }
-    /// For each class of an int64 tensor a row of num_classes elements: 1 at the class, else 0.
+    /// Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the shape of
+    /// self followed by num_classes.
+    ///
+    /// - `input`: int64 tensor of classes
     #[inline]
     pub fn one_hot(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_one_hot(c, self.raw(), std::ptr::null(), o0)) }
@@ -2260,7 +2296,7 @@ impl Tensor {
     pub fn one_hot_with(&self, opts: OneHotOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_one_hot(c, self.raw(), &opts.0, o0)) }
     }
-    /// The matrices of the last two dimensions with zeros above a diagonal.
+    /// Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
     #[inline]
     pub fn tril(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_tril(c, self.raw(), std::ptr::null(), o0)) }
@@ -2302,7 +2338,7 @@ impl Tensor {
     pub unsafe fn tril_with_into(&self, opts: TrilOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_tril_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// The matrices of the last two dimensions with zeros below a diagonal.
+    /// Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
     #[inline]
     pub fn triu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_triu(c, self.raw(), std::ptr::null(), o0)) }
@@ -2344,7 +2380,8 @@ impl Tensor {
     pub unsafe fn triu_with_into(&self, opts: TriuOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_triu_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// `self` where `condition` is true, else `other`; broadcasts all three.
+    /// Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other are
+    /// promoted.
     ///
     /// - `condition`: bool tensor
     #[inline]
@@ -2359,9 +2396,10 @@ impl Tensor {
     pub unsafe fn where_into(&self, input: &Tensor, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_where_into(c, self.raw(), input.raw(), other.raw(), dst.raw()))
     }
-    /// Puts `value` where `mask` is true; broadcasts the two. The result has self's dtype.
+    /// Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype of self.
     ///
     /// - `mask`: bool tensor
+    /// - `value`: number; must fit the dtype of self
     #[inline]
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
@@ -2376,7 +2414,10 @@ impl Tensor {
         let value = value.into();
         call(|c| match value { Scalar::Float(v) => sys::tt_masked_fill_f64_(c, self.raw(), mask.raw(), v), Scalar::Int(v) => sys::tt_masked_fill_i64_(c, self.raw(), mask.raw(), v), _ => sys::tt_masked_fill_scalar_(c, self.raw(), mask.raw(), &value.raw()) })
     }
-    /// As masked_fill, with a 0-dim tensor as value, which gets a gradient too.
+    /// Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
+    ///
+    /// - `mask`: bool tensor
+    /// - `value`: 0-dim tensor
     #[doc(alias = "masked_fill")]
     #[inline]
     pub fn masked_fill_tensor(&self, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
@@ -2391,7 +2432,8 @@ impl Tensor {
     pub unsafe fn masked_fill_tensor_(&self, mask: &Tensor, value: &Tensor) -> Result<()> {
         call(|c| sys::tt_masked_fill_(c, self.raw(), mask.raw(), value.raw()))
     }
-    /// The sum of the singular values of the matrices in two dimensions; nan where they hold nan or inf.
+    /// Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for matrices
+    /// with nan or inf.
     #[inline]
     pub fn nuclear_norm(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_nuclear_norm(c, self.raw(), std::ptr::null(), o0)) }
@@ -2417,7 +2459,7 @@ impl Tensor {
     pub unsafe fn nuclear_norm_with_into(&self, opts: NuclearNormOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_nuclear_norm_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// |input - target|, elementwise with broadcasting, then reduced.
+    /// Computes |input - target|, elementwise with broadcasting, and reduces it.
     #[inline]
     pub fn l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_l1_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2427,7 +2469,7 @@ impl Tensor {
     pub fn l1_loss_with(&self, target: &Tensor, opts: L1LossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_l1_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// (input - target)^2, elementwise with broadcasting, then reduced.
+    /// Computes (input - target)^2, elementwise with broadcasting, and reduces it.
     #[inline]
     pub fn mse_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mse_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2437,8 +2479,8 @@ impl Tensor {
     pub fn mse_loss_with(&self, target: &Tensor, opts: MseLossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mse_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// With d = |input - target|: d^2 / (2 beta) where d \< beta, else d - beta / 2; elementwise with broadcasting, then
-    /// reduced.
+    /// Computes, with d = |input - target|, d^2 / (2 \* beta) where d \< beta and d - beta / 2 elsewhere, with broadcasting,
+    /// and reduces it.
     #[inline]
     pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_smooth_l1_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2448,8 +2490,8 @@ impl Tensor {
     pub fn smooth_l1_loss_with(&self, target: &Tensor, opts: SmoothL1LossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_smooth_l1_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// With d = |input - target|: d^2 / 2 where d \<= delta, else delta (d - delta / 2); elementwise with broadcasting, then
-    /// reduced.
+    /// Computes, with d = |input - target|, d^2 / 2 where d \<= delta and delta \* (d - delta / 2) elsewhere, with
+    /// broadcasting, and reduces it.
     #[inline]
     pub fn huber_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2459,10 +2501,11 @@ impl Tensor {
     pub fn huber_loss_with(&self, target: &Tensor, opts: HuberLossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// -(target log(input) + (1 - target) log(1 - input)), elementwise, then reduced; logarithms end at -100.
+    /// Computes -(target \* log(input) + (1 - target) \* log(1 - input)), elementwise, and reduces it. Logarithms are clamped
+    /// to at least -100.
     ///
-    /// - `input`: probabilities
-    /// - `target`: of input's shape
+    /// - `input`: probabilities in \[0, 1\]
+    /// - `target`: tensor of the shape of input
     #[inline]
     pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2472,9 +2515,9 @@ impl Tensor {
     pub fn binary_cross_entropy_with(&self, target: &Tensor, opts: BinaryCrossEntropyOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Binary cross entropy of sigmoid(input) and target, without its overflows.
+    /// Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
     ///
-    /// - `target`: of input's shape
+    /// - `target`: tensor of the shape of input
     #[inline]
     pub fn binary_cross_entropy_with_logits(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2484,10 +2527,11 @@ impl Tensor {
     pub fn binary_cross_entropy_with_logits_with(&self, target: &Tensor, opts: BinaryCrossEntropyWithLogitsOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// target (log(target) - input), elementwise with broadcasting, then reduced; 0 where target is 0.
+    /// Computes the Kullback-Leibler divergence target \* (log(target) - input), elementwise with broadcasting, and reduces it.
+    /// It is 0 where target is 0.
     ///
-    /// - `input`: logarithms of probabilities
-    /// - `target`: probabilities, or their logarithms
+    /// - `input`: log-probabilities
+    /// - `target`: probabilities, or log-probabilities if log_target is true
     #[inline]
     pub fn kl_div(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_kl_div(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2497,10 +2541,10 @@ impl Tensor {
     pub fn kl_div_with(&self, target: &Tensor, opts: KlDivOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_kl_div(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// -weight\[t\] \* input\[t\] for the class t that target names. input: log-probabilities (C), (N, C) or (N, C, d1, …);
-    /// target: input's shape without C.
+    /// Negative log likelihood loss: -weight\[t\] \* input\[t\] for each class t of target, reduced.
     ///
-    /// - `target`: classes in \[0, C)
+    /// - `input`: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
+    /// - `target`: classes in \[0, C); has the shape of input without C
     #[inline]
     pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_nll_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2510,11 +2554,10 @@ impl Tensor {
     pub fn nll_loss_with(&self, target: &Tensor, opts: NllLossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_nll_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Cross entropy of the distribution softmax(input) and the target: classes, as for nll_loss, or floating probabilities of
-    /// input's shape.
+    /// Computes the cross entropy between softmax(input) and target, and reduces it.
     ///
-    /// - `input`: scores (C), (N, C) or (N, C, d1, …)
-    /// - `target`: classes in \[0, C), or probabilities
+    /// - `input`: logits of shape (C), (N, C) or (N, C, d1, …)
+    /// - `target`: classes in \[0, C) with the shape of input without C, or probabilities with the shape of input
     #[inline]
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2524,8 +2567,11 @@ impl Tensor {
     pub fn cross_entropy_with(&self, target: &Tensor, opts: CrossEntropyOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Matrix product. 1-D operands count as a row (self) or a column (other), which the result drops; more than two dimensions
-    /// are a broadcast stack of matrices.
+    /// Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the result; leading
+    /// dimensions are a batch and broadcast.
+    ///
+    /// - `input`: (…, n, m) or (m)
+    /// - `other`: (…, m, p) or (m)
     #[inline]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_matmul(c, self.raw(), other.raw(), o0)) }
@@ -2538,12 +2584,19 @@ impl Tensor {
     pub unsafe fn matmul_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_matmul_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// input @ weight.T + bias. input: (\*, in); weight: (out, in), or (in), which drops the last dimension; bias: (out).
+    /// Computes input @ weight.T + bias.
+    ///
+    /// - `input`: (\*, in)
+    /// - `weight`: (out, in); or (in), which drops the last dimension of the result
+    /// - `bias`: (out); none: no bias
     #[inline]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_linear(c, self.raw(), weight.raw(), opt_raw(bias), o0)) }
     }
-    /// beta \* self + alpha \* (mat1 @ mat2) for matrices; self broadcasts. With beta = 0 self's values (also nan) are ignored.
+    /// Computes beta \* self + alpha \* (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+    ///
+    /// - `mat1`: (n, m)
+    /// - `mat2`: (m, p)
     #[inline]
     pub fn addmm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_addmm(c, self.raw(), mat1.raw(), mat2.raw(), std::ptr::null(), o0)) }
@@ -2585,8 +2638,8 @@ impl Tensor {
     pub unsafe fn addmm_with_into(&self, mat1: &Tensor, mat2: &Tensor, opts: AddmmOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_addmm_into(c, self.raw(), mat1.raw(), mat2.raw(), &opts.0, dst.raw()))
     }
-    /// beta \* self + alpha \* (batch1 @ batch2) for stacks of matrices; self broadcasts. With beta = 0 self's values (also
-    /// nan) are ignored.
+    /// Computes beta \* self + alpha \* (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored, including
+    /// nan, if beta is 0.
     ///
     /// - `batch1`: (b, n, m)
     /// - `batch2`: (b, m, p)
@@ -2631,7 +2684,10 @@ impl Tensor {
     pub unsafe fn baddbmm_with_into(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_baddbmm_into(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0, dst.raw()))
     }
-    /// The product of two matrices.
+    /// Computes the product of two matrices.
+    ///
+    /// - `input`: (n, m)
+    /// - `mat2`: (m, p)
     #[inline]
     pub fn mm(&self, mat2: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mm(c, self.raw(), mat2.raw(), o0)) }
@@ -2644,7 +2700,10 @@ impl Tensor {
     pub unsafe fn mm_into(&self, mat2: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_mm_into(c, self.raw(), mat2.raw(), dst.raw()))
     }
-    /// The products of two stacks of as many matrices: (b, n, m) and (b, m, p).
+    /// Computes the products of two batches of matrices.
+    ///
+    /// - `input`: (b, n, m)
+    /// - `mat2`: (b, m, p)
     #[inline]
     pub fn bmm(&self, mat2: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bmm(c, self.raw(), mat2.raw(), o0)) }
@@ -2657,7 +2716,10 @@ impl Tensor {
     pub unsafe fn bmm_into(&self, mat2: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bmm_into(c, self.raw(), mat2.raw(), dst.raw()))
     }
-    /// The product of a matrix and a vector.
+    /// Computes the product of a matrix and a vector.
+    ///
+    /// - `input`: (n, m)
+    /// - `vec`: (m)
     #[inline]
     pub fn mv(&self, vec: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mv(c, self.raw(), vec.raw(), o0)) }
@@ -2670,7 +2732,10 @@ impl Tensor {
     pub unsafe fn mv_into(&self, vec: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_mv_into(c, self.raw(), vec.raw(), dst.raw()))
     }
-    /// The sum of the products of two vectors' elements; complex ones are not conjugated.
+    /// Computes the dot product of two vectors. Complex elements are not conjugated.
+    ///
+    /// - `input`: (n)
+    /// - `tensor`: (n)
     #[inline]
     pub fn dot(&self, tensor: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_dot(c, self.raw(), tensor.raw(), o0)) }
@@ -2683,7 +2748,10 @@ impl Tensor {
     pub unsafe fn dot_into(&self, tensor: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_dot_into(c, self.raw(), tensor.raw(), dst.raw()))
     }
-    /// The matrix self\[i\] \* vec2\[j\] of two vectors.
+    /// Computes the outer product of two vectors: out\[i\]\[j\] = self\[i\] \* vec2\[j\].
+    ///
+    /// - `input`: (n)
+    /// - `vec2`: (m)
     #[inline]
     pub fn outer(&self, vec2: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_outer(c, self.raw(), vec2.raw(), o0)) }
@@ -2696,14 +2764,14 @@ impl Tensor {
     pub unsafe fn outer_into(&self, vec2: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_outer_into(c, self.raw(), vec2.raw(), dst.raw()))
     }
-    /// (x - mean) / sqrt(variance + eps) \* weight + bias of each channel (dimension 1). In training with the batch's own mean
-    /// and variance, which also move running_mean and running_var; else with these two.
+    /// Batch normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel (dimension 1). In training,
+    /// mean and variance are those of the batch, and running_mean and running_var are updated; otherwise these two are used.
     ///
     /// - `input`: (N, C) or (N, C, …)
-    /// - `running_mean`: (C), or none; written in training
-    /// - `running_var`: (C), or none; written in training, with the variance of a sample
-    /// - `weight`: (C), or none
-    /// - `bias`: (C), or none
+    /// - `running_mean`: (C), or none; updated in training
+    /// - `running_var`: (C), or none; updated in training with the unbiased variance
+    /// - `weight`: (C); none: 1
+    /// - `bias`: (C); none: 0
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -2719,13 +2787,13 @@ impl Tensor {
     pub unsafe fn batch_norm_with(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: BatchNormOpts) -> Result<Tensor> {
         call1(|c, o0| sys::tt_batch_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0))
     }
-    /// (x - mean) / sqrt(variance + eps) \* weight + bias, with mean and variance of each image's groups of C / num_groups
-    /// channels.
+    /// Group normalization: (x - mean) / sqrt(variance + eps) \* weight + bias, with mean and variance over C / num_groups
+    /// channels of each sample.
     ///
     /// - `input`: (N, C) or (N, C, …)
-    /// - `num_groups`: divides C
-    /// - `weight`: (C), or none
-    /// - `bias`: (C), or none
+    /// - `num_groups`: number of groups; must divide C
+    /// - `weight`: (C); none: 1
+    /// - `bias`: (C); none: 0
     #[inline]
     pub fn group_norm(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight), opt_raw(bias), std::ptr::null(), o0)) }
@@ -2735,14 +2803,15 @@ impl Tensor {
     pub fn group_norm_with(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: GroupNormOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
     }
-    /// (x - mean) / sqrt(variance + eps) \* weight + bias of each channel of each image, with their own mean and variance,
-    /// whose averages move running_mean and running_var; or with these two.
+    /// Instance normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel of each sample. If
+    /// use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated; otherwise
+    /// these two are used.
     ///
     /// - `input`: (N, C, …)
-    /// - `running_mean`: (C), or none; written if use_input_stats
-    /// - `running_var`: (C), or none; written if use_input_stats
-    /// - `weight`: (C), or none
-    /// - `bias`: (C), or none
+    /// - `running_mean`: (C), or none; updated if use_input_stats is true
+    /// - `running_var`: (C), or none; updated if use_input_stats is true
+    /// - `weight`: (C); none: 1
+    /// - `bias`: (C); none: 0
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -2758,10 +2827,10 @@ impl Tensor {
     pub unsafe fn instance_norm_with(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: InstanceNormOpts) -> Result<Tensor> {
         call1(|c, o0| sys::tt_instance_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0))
     }
-    /// x / sqrt(mean(x^2) + eps) \* weight over the last dimensions.
+    /// Root mean square normalization: x / sqrt(mean(x^2) + eps) \* weight over the last dimensions.
     ///
-    /// - `normalized_shape`: sizes of the last dimensions of input, which are normalised together
-    /// - `weight`: of normalized_shape, or none
+    /// - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
+    /// - `weight`: of shape normalized_shape; none: 1
     #[inline]
     pub fn rms_norm(&self, normalized_shape: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), std::ptr::null(), o0)) }
@@ -2771,11 +2840,12 @@ impl Tensor {
     pub fn rms_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>, opts: RmsNormOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), &opts.0, o0)) }
     }
-    /// (x - mean) / sqrt(variance + eps) \* weight + bias over the last dimensions, with the variance of the whole population.
+    /// Layer normalization: (x - mean) / sqrt(variance + eps) \* weight + bias over the last dimensions, with the biased
+    /// variance.
     ///
-    /// - `normalized_shape`: sizes of the last dimensions of input, which are normalised together
-    /// - `weight`: of normalized_shape, or none
-    /// - `bias`: of normalized_shape, or none
+    /// - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
+    /// - `weight`: of shape normalized_shape; none: 1
+    /// - `bias`: of shape normalized_shape; none: 0
     #[inline]
     pub fn layer_norm(&self, normalized_shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), std::ptr::null(), o0)) }
@@ -2785,10 +2855,10 @@ impl Tensor {
     pub fn layer_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, opts: LayerNormOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
     }
-    /// The largest element of each window of the last dimension; nan wins.
+    /// Returns the maximum of each window of the last dimension. nan counts as the maximum.
     ///
-    /// - `input`: (C, L) or (N, C, L)
-    /// - `kernel_size`: elements of a window
+    /// - `input`: (N, C, L) or (C, L)
+    /// - `kernel_size`: size of a window
     #[inline]
     pub fn max_pool1d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
@@ -2798,9 +2868,10 @@ impl Tensor {
     pub fn max_pool1d_with(&self, kernel_size: &[i64], opts: MaxPool1dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
     }
-    /// max_pool1d and the positions of the elements that it takes.
+    /// Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
     ///
-    /// - `input`: (C, L) or (N, C, L)
+    /// - `input`: (N, C, L) or (C, L)
+    /// - `kernel_size`: size of a window
     #[inline]
     pub fn max_pool1d_with_indices(&self, kernel_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -2812,10 +2883,10 @@ impl Tensor {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_max_pool1d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// The largest element of each window of the last two dimensions; nan wins.
+    /// Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
     ///
-    /// - `input`: (C, H, W) or (N, C, H, W)
-    /// - `kernel_size`: rows and columns of a window, or one number for both; so too the next three
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
     #[inline]
     pub fn max_pool2d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
@@ -2825,9 +2896,10 @@ impl Tensor {
     pub fn max_pool2d_with(&self, kernel_size: &[i64], opts: MaxPool2dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
     }
-    /// max_pool2d and the positions of the elements that it takes, counted over the last two dimensions.
+    /// Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
     ///
-    /// - `input`: (C, H, W) or (N, C, H, W)
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
     #[inline]
     pub fn max_pool2d_with_indices(&self, kernel_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -2839,28 +2911,29 @@ impl Tensor {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_max_pool2d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// The largest element of each of output_size windows that cover the last dimension evenly, and its position.
+    /// Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
     ///
-    /// - `input`: (C, L) or (N, C, L)
+    /// - `input`: (N, C, L) or (C, L)
     /// - `output_size`: number of windows
     #[inline]
     pub fn adaptive_max_pool1d(&self, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_adaptive_max_pool1d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// The largest element of each of output_size windows that cover the last two dimensions evenly, and its position.
+    /// Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index in the
+    /// flattened dimensions.
     ///
-    /// - `input`: (C, H, W) or (N, C, H, W)
-    /// - `output_size`: windows along both dimensions, or one number for both
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `output_size`: numbers of windows along both dimensions, or one number for both
     #[inline]
     pub fn adaptive_max_pool2d(&self, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_adaptive_max_pool2d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// The mean of each window of the last dimension.
+    /// Returns the mean of each window of the last dimension.
     ///
-    /// - `input`: (C, L) or (N, C, L)
-    /// - `kernel_size`: elements of a window
+    /// - `input`: (N, C, L) or (C, L)
+    /// - `kernel_size`: size of a window
     #[inline]
     pub fn avg_pool1d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_avg_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
@@ -2870,10 +2943,10 @@ impl Tensor {
     pub fn avg_pool1d_with(&self, kernel_size: &[i64], opts: AvgPool1dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_avg_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
     }
-    /// The mean of each window of the last two dimensions.
+    /// Returns the mean of each window of the last two dimensions.
     ///
-    /// - `input`: (C, H, W) or (N, C, H, W)
-    /// - `kernel_size`: rows and columns of a window, or one number for both; so too the next two
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
     #[inline]
     pub fn avg_pool2d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
@@ -2883,23 +2956,23 @@ impl Tensor {
     pub fn avg_pool2d_with(&self, kernel_size: &[i64], opts: AvgPool2dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
     }
-    /// The mean of each of output_size windows that cover the last dimension evenly.
+    /// Divides the last dimension evenly into output_size windows and returns the mean of each.
     ///
-    /// - `input`: (C, L) or (N, C, L)
+    /// - `input`: (N, C, L) or (C, L)
     /// - `output_size`: number of windows
     #[inline]
     pub fn adaptive_avg_pool1d(&self, output_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_adaptive_avg_pool1d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0)) }
     }
-    /// The mean of each of output_size windows that cover the last two dimensions evenly.
+    /// Divides the last two dimensions evenly into output_size windows and returns the mean of each.
     ///
-    /// - `input`: (C, H, W) or (N, C, H, W)
-    /// - `output_size`: windows along both dimensions, or one number for both
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `output_size`: numbers of windows along both dimensions, or one number for both
     #[inline]
     pub fn adaptive_avg_pool2d(&self, output_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_adaptive_avg_pool2d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0)) }
     }
-    /// Uniform numbers in \[0, 1) with self's shape, dtype and device; dense strides are kept.
+    /// Returns random numbers, uniformly distributed in \[0, 1), in the shape of self. The strides of a dense self are kept.
     #[inline]
     pub fn rand_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rand_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -2909,7 +2982,7 @@ impl Tensor {
     pub fn rand_like_with(&self, opts: RandLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rand_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Normal numbers of mean 0 and variance 1 with self's shape, dtype and device; dense strides are kept.
+    /// Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self are kept.
     #[inline]
     pub fn randn_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_randn_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -2919,7 +2992,7 @@ impl Tensor {
     pub fn randn_like_with(&self, opts: RandnLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_randn_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// 1 with the probability that each element of self says, else 0; in self's dtype.
+    /// Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
     ///
     /// - `input`: probabilities in \[0, 1\]
     #[inline]
@@ -2947,7 +3020,7 @@ impl Tensor {
     pub unsafe fn bernoulli_with_into(&self, opts: BernoulliOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bernoulli_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// 1 with probability p, else 0, in self's shape and dtype; self's values are not read.
+    /// Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
     ///
     /// - `p`: probability in \[0, 1\]
     #[doc(alias = "bernoulli")]
@@ -2979,10 +3052,11 @@ impl Tensor {
     pub unsafe fn bernoulli_p_with_(&self, p: f64, opts: BernoulliPOpts) -> Result<()> {
         call(|c| sys::tt_bernoulli_p_(c, self.raw(), p, &opts.0))
     }
-    /// Integers of \[low, high) with self's shape, dtype and device; dense strides are kept.
+    /// Returns random integers, uniformly distributed in \[low, high), in the shape of self. The strides of a dense self are
+    /// kept.
     ///
     /// - `low`: smallest value
-    /// - `high`: one above the largest value
+    /// - `high`: upper bound of the values, which it excludes
     #[inline]
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_randint_like(c, self.raw(), low, high, std::ptr::null(), o0)) }
@@ -2992,7 +3066,7 @@ impl Tensor {
     pub fn randint_like_with(&self, low: i64, high: i64, opts: RandintLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_randint_like(c, self.raw(), low, high, &opts.0, o0)) }
     }
-    /// In place: integers of \[low, high); without high, of all that self's dtype holds exactly from low on.
+    /// Fills self with random integers, uniformly distributed in \[low, high).
     ///
     /// - `low`: smallest value
     ///
@@ -3010,9 +3084,11 @@ impl Tensor {
     pub unsafe fn random_with_(&self, low: i64, opts: RandomInplaceOpts) -> Result<()> {
         call(|c| sys::tt_random_(c, self.raw(), low, &opts.0))
     }
-    /// Normal numbers, each of its own mean and standard deviation, which broadcast; in mean's dtype.
+    /// Draws from normal distributions with the given means and standard deviations, which broadcast. The result has the dtype
+    /// of mean.
     ///
-    /// - `std`: not negative
+    /// - `mean`: means
+    /// - `std`: standard deviations, at least 0
     #[inline]
     pub fn normal(&self, std: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_normal(c, self.raw(), std.raw(), std::ptr::null(), o0)) }
@@ -3038,9 +3114,10 @@ impl Tensor {
     pub unsafe fn normal_with_into(&self, std: &Tensor, opts: NormalOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_normal_into(c, self.raw(), std.raw(), &opts.0, dst.raw()))
     }
-    /// Normal numbers, each of its own mean.
+    /// Draws from normal distributions with the given means and one standard deviation.
     ///
-    /// - `std`: standard deviation of all of them, not negative
+    /// - `mean`: means
+    /// - `std`: standard deviation, at least 0
     #[doc(alias = "normal")]
     #[inline]
     pub fn normal_mean(&self, std: f64) -> Result<Tensor> {
@@ -3070,10 +3147,10 @@ impl Tensor {
     pub unsafe fn normal_mean_with_into(&self, std: f64, opts: NormalMeanOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_normal_mean_into(c, self.raw(), std, &opts.0, dst.raw()))
     }
-    /// In place: normal numbers of one mean and standard deviation.
+    /// Fills self with random numbers from a normal distribution.
     ///
-    /// - `mean`: of all of them
-    /// - `std`: not negative
+    /// - `mean`: mean
+    /// - `std`: standard deviation, at least 0
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -3089,10 +3166,10 @@ impl Tensor {
     pub unsafe fn normal_with_(&self, mean: f64, std: f64, opts: NormalInplaceOpts) -> Result<()> {
         call(|c| sys::tt_normal_(c, self.raw(), mean, std, &opts.0))
     }
-    /// In place: uniform numbers of \[low, high).
+    /// Fills self with random numbers, uniformly distributed in \[low, high).
     ///
     /// - `low`: smallest value
-    /// - `high`: bound of the values
+    /// - `high`: upper bound of the values, which it excludes
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -3108,9 +3185,9 @@ impl Tensor {
     pub unsafe fn uniform_with_(&self, low: f64, high: f64, opts: UniformInplaceOpts) -> Result<()> {
         call(|c| sys::tt_uniform_(c, self.raw(), low, high, &opts.0))
     }
-    /// In place: numbers of the exponential distribution, density lambd exp(-lambd x).
+    /// Fills self with random numbers from the exponential distribution, whose density is lambd \* exp(-lambd \* x).
     ///
-    /// - `lambd`: rate, positive
+    /// - `lambd`: rate, greater than 0
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -3153,11 +3230,11 @@ impl Tensor {
     pub unsafe fn dropout_with_(&self, opts: DropoutOpts) -> Result<()> {
         call(|c| sys::tt_dropout_(c, self.raw(), &opts.0))
     }
-    /// Positions drawn with probabilities proportional to the weights of each row.
+    /// Draws positions from each row of self with probabilities proportional to its weights.
     ///
-    /// - `input`: one row of weights or several: not negative, not all 0
-    /// - `num_samples`: positions per row
-    /// - `replacement`: a position can be drawn again
+    /// - `input`: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
+    /// - `num_samples`: number of positions per row; at most n without replacement
+    /// - `replacement`: whether a position can be drawn more than once
     #[inline]
     pub fn multinomial(&self, num_samples: i64, replacement: bool) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_multinomial(c, self.raw(), num_samples, replacement as i32, std::ptr::null(), o0)) }
@@ -3183,7 +3260,7 @@ impl Tensor {
     pub unsafe fn multinomial_with_into(&self, num_samples: i64, replacement: bool, opts: MultinomialOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_multinomial_into(c, self.raw(), num_samples, replacement as i32, &opts.0, dst.raw()))
     }
-    /// The sum of all elements; integers and bools add up as int64.
+    /// Computes the sum of all elements.
     #[inline]
     pub fn sum(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sum(c, self.raw(), std::ptr::null(), o0)) }
@@ -3193,7 +3270,9 @@ impl Tensor {
     pub fn sum_with(&self, opts: SumOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sum(c, self.raw(), &opts.0, o0)) }
     }
-    /// Sums over the listed dimensions (an empty list: all).
+    /// Computes sums over dim.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[doc(alias = "sum")]
     #[inline]
     pub fn sum_dim(&self, dim: &[i64]) -> Result<Tensor> {
@@ -3223,7 +3302,7 @@ impl Tensor {
     pub unsafe fn sum_dim_with_into(&self, dim: &[i64], opts: SumDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sum_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The mean of all elements; integers need dtype to be given.
+    /// Computes the mean of all elements.
     #[inline]
     pub fn mean(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mean(c, self.raw(), std::ptr::null(), o0)) }
@@ -3233,7 +3312,9 @@ impl Tensor {
     pub fn mean_with(&self, opts: MeanOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mean(c, self.raw(), &opts.0, o0)) }
     }
-    /// Means over the listed dimensions (an empty list: all).
+    /// Computes means over dim.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[doc(alias = "mean")]
     #[inline]
     pub fn mean_dim(&self, dim: &[i64]) -> Result<Tensor> {
@@ -3263,12 +3344,14 @@ impl Tensor {
     pub unsafe fn mean_dim_with_into(&self, dim: &[i64], opts: MeanDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_mean_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The largest element; nan if there is one. Equal largest elements share the gradient.
+    /// Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally.
     #[inline]
     pub fn max(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max(c, self.raw(), o0)) }
     }
-    /// The largest element of each slice of `dim` and its (first) position; nan wins.
+    /// Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is taken.
+    ///
+    /// - `dim`: dimension to reduce
     #[doc(alias = "max")]
     #[inline]
     pub fn max_dim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
@@ -3300,12 +3383,14 @@ impl Tensor {
     pub unsafe fn max_dim_with_into(&self, dim: i64, opts: MaxDimOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_max_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// The smallest element; nan if there is one. Equal smallest elements share the gradient.
+    /// Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally.
     #[inline]
     pub fn min(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_min(c, self.raw(), o0)) }
     }
-    /// The smallest element of each slice of `dim` and its (first) position; nan wins.
+    /// Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is taken.
+    ///
+    /// - `dim`: dimension to reduce
     #[doc(alias = "min")]
     #[inline]
     pub fn min_dim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
@@ -3337,7 +3422,7 @@ impl Tensor {
     pub unsafe fn min_dim_with_into(&self, dim: i64, opts: MinDimOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_min_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// The (first) position of the largest element: of the flattened tensor, or along `dim`.
+    /// Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
     #[inline]
     pub fn argmax(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argmax(c, self.raw(), std::ptr::null(), o0)) }
@@ -3363,12 +3448,14 @@ impl Tensor {
     pub unsafe fn argmax_with_into(&self, opts: ArgmaxOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_argmax_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// True if an element is not 0 (uint8 stays uint8).
+    /// Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
     #[inline]
     pub fn any(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_any(c, self.raw(), o0)) }
     }
-    /// Over the listed dimensions (an empty list: all): true if an element is not 0 (uint8 stays uint8).
+    /// Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[doc(alias = "any")]
     #[inline]
     pub fn any_dim(&self, dim: &[i64]) -> Result<Tensor> {
@@ -3398,12 +3485,14 @@ impl Tensor {
     pub unsafe fn any_dim_with_into(&self, dim: &[i64], opts: AnyDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_any_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// True if no element is 0 (uint8 stays uint8).
+    /// Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
     #[inline]
     pub fn all(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_all(c, self.raw(), o0)) }
     }
-    /// Over the listed dimensions (an empty list: all): true if no element is 0 (uint8 stays uint8).
+    /// Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[doc(alias = "all")]
     #[inline]
     pub fn all_dim(&self, dim: &[i64]) -> Result<Tensor> {
@@ -3433,8 +3522,9 @@ impl Tensor {
     pub unsafe fn all_dim_with_into(&self, dim: &[i64], opts: AllDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_all_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The largest elements over the listed dimensions (an empty list: all); nan wins. Equal largest elements share the
-    /// gradient.
+    /// Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn amax(&self, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_amax(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
@@ -3460,8 +3550,9 @@ impl Tensor {
     pub unsafe fn amax_with_into(&self, dim: &[i64], opts: AmaxOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_amax_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The smallest elements over the listed dimensions (an empty list: all); nan wins. Equal smallest elements share the
-    /// gradient.
+    /// Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn amin(&self, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_amin(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
@@ -3487,7 +3578,9 @@ impl Tensor {
     pub unsafe fn amin_with_into(&self, dim: &[i64], opts: AminOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_amin_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// log(sum(exp(x))) over the listed dimensions (an empty list: all), without overflow. Integers are computed as float32.
+    /// Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn logsumexp(&self, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logsumexp(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
@@ -3513,8 +3606,9 @@ impl Tensor {
     pub unsafe fn logsumexp_with_into(&self, dim: &[i64], opts: LogsumexpOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logsumexp_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The variance over the listed dimensions (an empty list: all): the squared distances from the mean, divided by their
-    /// number - correction.
+    /// Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn var(&self, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_var(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
@@ -3540,7 +3634,9 @@ impl Tensor {
     pub unsafe fn var_with_into(&self, dim: &[i64], opts: VarOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_var_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The standard deviation over the listed dimensions (an empty list: all): the square root of var.
+    /// Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn std(&self, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_std(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
@@ -3566,7 +3662,9 @@ impl Tensor {
     pub unsafe fn std_with_into(&self, dim: &[i64], opts: StdOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_std_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// The variance, as of var, and the mean.
+    /// Computes variances, as var does, and means over dim.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn var_mean(&self, dim: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -3578,7 +3676,7 @@ impl Tensor {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_var_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// The product of all elements; integers and bools are multiplied as int64.
+    /// Computes the product of all elements.
     #[inline]
     pub fn prod(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_prod(c, self.raw(), std::ptr::null(), o0)) }
@@ -3588,7 +3686,9 @@ impl Tensor {
     pub fn prod_with(&self, opts: ProdOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_prod(c, self.raw(), &opts.0, o0)) }
     }
-    /// The products over one dimension.
+    /// Computes products over one dimension.
+    ///
+    /// - `dim`: dimension to reduce
     #[doc(alias = "prod")]
     #[inline]
     pub fn prod_dim(&self, dim: i64) -> Result<Tensor> {
@@ -3618,7 +3718,7 @@ impl Tensor {
     pub unsafe fn prod_dim_with_into(&self, dim: i64, opts: ProdDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_prod_dim_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// The (first) position of the smallest element: of the flattened tensor, or along `dim`.
+    /// Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
     #[inline]
     pub fn argmin(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argmin(c, self.raw(), std::ptr::null(), o0)) }
@@ -3644,10 +3744,11 @@ impl Tensor {
     pub unsafe fn argmin_with_into(&self, opts: ArgminOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_argmin_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// The vector norm sum(abs(x)^p)^(1/p) over the listed dimensions (an empty list: all); 0 counts what is not 0, inf and
-    /// -inf give the largest and smallest abs(x).
+    /// Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the maximum and
+    /// minimum of |x|.
     ///
     /// - `p`: order of the norm
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn norm(&self, p: f64, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_norm(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
@@ -3673,10 +3774,10 @@ impl Tensor {
     pub unsafe fn norm_with_into(&self, p: f64, dim: &[i64], opts: NormOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_norm_into(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// Resizes the dimensions after the first two to `size` or by a factor.
+    /// Resizes the spatial dimensions of input to `size` or by scale_factor.
     ///
     /// - `input`: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
-    /// - `size`: of the result, one number for each dimension or one for all
+    /// - `size`: spatial sizes of the result: one number per dimension, or one for all
     #[inline]
     pub fn interpolate(&self, size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_interpolate(c, self.raw(), size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
@@ -3686,7 +3787,9 @@ impl Tensor {
     pub fn interpolate_with(&self, size: &[i64], opts: InterpolateOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_interpolate(c, self.raw(), size.as_ptr(), size.len() as i64, &opts.0, o0)) }
     }
-    /// Sums of all elements up to each along `dim`; integers and bools add up as int64.
+    /// Computes cumulative sums along dim.
+    ///
+    /// - `dim`: dimension to sum along
     #[inline]
     pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cumsum(c, self.raw(), dim, std::ptr::null(), o0)) }
@@ -3728,7 +3831,9 @@ impl Tensor {
     pub unsafe fn cumsum_with_into(&self, dim: i64, opts: CumsumOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_cumsum_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// Products of all elements up to each along `dim`; integers and bools are multiplied as int64.
+    /// Computes cumulative products along dim.
+    ///
+    /// - `dim`: dimension to multiply along
     #[inline]
     pub fn cumprod(&self, dim: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cumprod(c, self.raw(), dim, std::ptr::null(), o0)) }
@@ -3770,9 +3875,9 @@ impl Tensor {
     pub unsafe fn cumprod_with_into(&self, dim: i64, opts: CumprodOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_cumprod_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// exp(x) / sum(exp(x)) along `dim`.
+    /// Computes exp(x) / sum(exp(x)) along dim, without overflow.
     ///
-    /// - `dim`: dimension whose elements sum to 1
+    /// - `dim`: dimension along which the result sums to 1
     #[inline]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_softmax(c, self.raw(), dim, std::ptr::null(), o0)) }
@@ -3798,9 +3903,9 @@ impl Tensor {
     pub unsafe fn softmax_with_into(&self, dim: i64, opts: SoftmaxOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_softmax_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// exp(-x) / sum(exp(-x)) along `dim`.
+    /// Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
     ///
-    /// - `dim`: dimension whose elements sum to 1
+    /// - `dim`: dimension along which the result sums to 1
     #[inline]
     pub fn softmin(&self, dim: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_softmin(c, self.raw(), dim, std::ptr::null(), o0)) }
@@ -3810,7 +3915,7 @@ impl Tensor {
     pub fn softmin_with(&self, dim: i64, opts: SoftminOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_softmin(c, self.raw(), dim, &opts.0, o0)) }
     }
-    /// The logarithm of softmax along `dim`, without its loss of digits.
+    /// Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
     ///
     /// - `dim`: dimension along which exp of the result sums to 1
     #[inline]
@@ -3838,7 +3943,8 @@ impl Tensor {
     pub unsafe fn log_softmax_with_into(&self, dim: i64, opts: LogSoftmaxOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_log_softmax_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// The elements of each slice of `dim` in order, and where they were.
+    /// Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than all other
+    /// values.
     #[inline]
     pub fn sort(&self) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -3866,7 +3972,7 @@ impl Tensor {
     pub unsafe fn sort_with_into(&self, opts: SortOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_sort_into(c, self.raw(), &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// The positions that sort each slice of `dim`.
+    /// Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other values.
     #[inline]
     pub fn argsort(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argsort(c, self.raw(), std::ptr::null(), o0)) }
@@ -3876,9 +3982,9 @@ impl Tensor {
     pub fn argsort_with(&self, opts: ArgsortOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argsort(c, self.raw(), &opts.0, o0)) }
     }
-    /// The k largest elements of each slice of `dim` in order, and where they were.
+    /// Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all other values.
     ///
-    /// - `k`: how many, at most the size of dim
+    /// - `k`: number of elements, at most the size of dim
     #[inline]
     pub fn topk(&self, k: i64) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -3906,9 +4012,10 @@ impl Tensor {
     pub unsafe fn topk_with_into(&self, k: i64, opts: TopkOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_topk_into(c, self.raw(), k, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// Where each element of self belongs in its row of sorted_sequence: how many elements there are less than it.
+    /// Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of elements
+    /// less than each.
     ///
-    /// - `sorted_sequence`: rows in ascending order: one for all of self, or one for each row of self
+    /// - `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of self
     #[inline]
     pub fn searchsorted(&self, input: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_searchsorted(c, self.raw(), input.raw(), std::ptr::null(), o0)) }
@@ -3934,9 +4041,9 @@ impl Tensor {
     pub unsafe fn searchsorted_with_into(&self, input: &Tensor, opts: SearchsortedOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), &opts.0, dst.raw()))
     }
-    /// The number of the bucket between ascending boundaries in which each element lies.
+    /// Returns the index of the bucket of each element: the number of boundaries less than it.
     ///
-    /// - `boundaries`: 1-D, in ascending order
+    /// - `boundaries`: 1-D tensor in ascending order
     #[inline]
     pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bucketize(c, self.raw(), boundaries.raw(), std::ptr::null(), o0)) }
@@ -3962,7 +4069,8 @@ impl Tensor {
     pub unsafe fn bucketize_with_into(&self, boundaries: &Tensor, opts: BucketizeOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), &opts.0, dst.raw()))
     }
-    /// The different elements (or slices of `dim`) in order; every nan differs. What is not asked for is empty.
+    /// Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are not
+    /// requested are empty.
     #[inline]
     pub fn unique(&self) -> Result<(Tensor, Tensor, Tensor)> {
         let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -3974,7 +4082,7 @@ impl Tensor {
         let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
         unsafe { Ok((call1(|c, o0| sys::tt_unique(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2))) }
     }
-    /// e to the power of each element.
+    /// Computes e^x, elementwise.
     #[inline]
     pub fn exp(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_exp(c, self.raw(), o0)) }
@@ -3995,7 +4103,7 @@ impl Tensor {
     pub unsafe fn exp_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_exp_into(c, self.raw(), dst.raw()))
     }
-    /// Natural logarithm; nan for negative elements, -inf for 0.
+    /// Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     #[inline]
     pub fn log(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_log(c, self.raw(), o0)) }
@@ -4016,7 +4124,7 @@ impl Tensor {
     pub unsafe fn log_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_log_into(c, self.raw(), dst.raw()))
     }
-    /// Hyperbolic tangent.
+    /// Computes the hyperbolic tangent, elementwise.
     #[inline]
     pub fn tanh(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_tanh(c, self.raw(), o0)) }
@@ -4037,7 +4145,7 @@ impl Tensor {
     pub unsafe fn tanh_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_tanh_into(c, self.raw(), dst.raw()))
     }
-    /// 1 / (1 + exp(-x)).
+    /// Computes 1 / (1 + exp(-x)), elementwise.
     #[inline]
     pub fn sigmoid(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sigmoid(c, self.raw(), o0)) }
@@ -4058,7 +4166,7 @@ impl Tensor {
     pub unsafe fn sigmoid_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sigmoid_into(c, self.raw(), dst.raw()))
     }
-    /// The absolute value; of complex numbers the modulus, which is real. The gradient at 0 is 0.
+    /// Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient at 0 is 0.
     #[inline]
     pub fn abs(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_abs(c, self.raw(), o0)) }
@@ -4079,7 +4187,7 @@ impl Tensor {
     pub unsafe fn abs_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_abs_into(c, self.raw(), dst.raw()))
     }
-    /// -1, 0 or 1 by the sign; 0 for nan. Complex tensors are refused.
+    /// Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
     #[inline]
     pub fn sign(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sign(c, self.raw(), o0)) }
@@ -4100,7 +4208,7 @@ impl Tensor {
     pub unsafe fn sign_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sign_into(c, self.raw(), dst.raw()))
     }
-    /// Square root; nan for negative elements.
+    /// Computes the square root, elementwise; nan for negative elements.
     #[inline]
     pub fn sqrt(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sqrt(c, self.raw(), o0)) }
@@ -4121,7 +4229,7 @@ impl Tensor {
     pub unsafe fn sqrt_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sqrt_into(c, self.raw(), dst.raw()))
     }
-    /// 1 / sqrt(x); inf for 0, nan for negative elements.
+    /// Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     #[inline]
     pub fn rsqrt(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rsqrt(c, self.raw(), o0)) }
@@ -4142,7 +4250,7 @@ impl Tensor {
     pub unsafe fn rsqrt_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_rsqrt_into(c, self.raw(), dst.raw()))
     }
-    /// The square of each element, in its own dtype; int64 of bool.
+    /// Computes the square, elementwise. The dtype is kept; bool gives int64.
     #[inline]
     pub fn square(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_square(c, self.raw(), o0)) }
@@ -4163,7 +4271,7 @@ impl Tensor {
     pub unsafe fn square_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_square_into(c, self.raw(), dst.raw()))
     }
-    /// 1 / x.
+    /// Computes 1 / x, elementwise.
     #[inline]
     pub fn reciprocal(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_reciprocal(c, self.raw(), o0)) }
@@ -4184,7 +4292,7 @@ impl Tensor {
     pub unsafe fn reciprocal_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_reciprocal_into(c, self.raw(), dst.raw()))
     }
-    /// 2 to the power of each element.
+    /// Computes 2^x, elementwise.
     #[inline]
     pub fn exp2(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_exp2(c, self.raw(), o0)) }
@@ -4205,7 +4313,7 @@ impl Tensor {
     pub unsafe fn exp2_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_exp2_into(c, self.raw(), dst.raw()))
     }
-    /// exp(x) - 1, exact near 0 too.
+    /// Computes exp(x) - 1, elementwise, accurately also near 0.
     #[inline]
     pub fn expm1(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_expm1(c, self.raw(), o0)) }
@@ -4226,7 +4334,7 @@ impl Tensor {
     pub unsafe fn expm1_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_expm1_into(c, self.raw(), dst.raw()))
     }
-    /// Logarithm to base 2; nan for negative elements, -inf for 0.
+    /// Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
     #[inline]
     pub fn log2(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_log2(c, self.raw(), o0)) }
@@ -4247,7 +4355,7 @@ impl Tensor {
     pub unsafe fn log2_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_log2_into(c, self.raw(), dst.raw()))
     }
-    /// Logarithm to base 10; nan for negative elements, -inf for 0.
+    /// Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
     #[inline]
     pub fn log10(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_log10(c, self.raw(), o0)) }
@@ -4268,7 +4376,7 @@ impl Tensor {
     pub unsafe fn log10_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_log10_into(c, self.raw(), dst.raw()))
     }
-    /// log(1 + x), exact near 0 too; -inf for -1, nan below.
+    /// Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     #[inline]
     pub fn log1p(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_log1p(c, self.raw(), o0)) }
@@ -4289,7 +4397,7 @@ impl Tensor {
     pub unsafe fn log1p_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_log1p_into(c, self.raw(), dst.raw()))
     }
-    /// Sine of an angle in radians.
+    /// Computes the sine, elementwise; angles are in radians.
     #[inline]
     pub fn sin(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sin(c, self.raw(), o0)) }
@@ -4310,7 +4418,7 @@ impl Tensor {
     pub unsafe fn sin_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sin_into(c, self.raw(), dst.raw()))
     }
-    /// Cosine of an angle in radians.
+    /// Computes the cosine, elementwise; angles are in radians.
     #[inline]
     pub fn cos(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cos(c, self.raw(), o0)) }
@@ -4331,7 +4439,7 @@ impl Tensor {
     pub unsafe fn cos_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_cos_into(c, self.raw(), dst.raw()))
     }
-    /// Tangent of an angle in radians.
+    /// Computes the tangent, elementwise; angles are in radians.
     #[inline]
     pub fn tan(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_tan(c, self.raw(), o0)) }
@@ -4352,7 +4460,7 @@ impl Tensor {
     pub unsafe fn tan_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_tan_into(c, self.raw(), dst.raw()))
     }
-    /// Arc sine, in \[-pi/2, pi/2\]; nan outside \[-1, 1\].
+    /// Computes the arc sine in \[-pi/2, pi/2\], elementwise; nan outside \[-1, 1\].
     #[inline]
     pub fn asin(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_asin(c, self.raw(), o0)) }
@@ -4373,7 +4481,7 @@ impl Tensor {
     pub unsafe fn asin_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_asin_into(c, self.raw(), dst.raw()))
     }
-    /// Arc cosine, in \[0, pi\]; nan outside \[-1, 1\].
+    /// Computes the arc cosine in \[0, pi\], elementwise; nan outside \[-1, 1\].
     #[inline]
     pub fn acos(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_acos(c, self.raw(), o0)) }
@@ -4394,7 +4502,7 @@ impl Tensor {
     pub unsafe fn acos_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_acos_into(c, self.raw(), dst.raw()))
     }
-    /// Arc tangent, in \[-pi/2, pi/2\].
+    /// Computes the arc tangent in \[-pi/2, pi/2\], elementwise.
     #[inline]
     pub fn atan(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_atan(c, self.raw(), o0)) }
@@ -4415,7 +4523,7 @@ impl Tensor {
     pub unsafe fn atan_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_atan_into(c, self.raw(), dst.raw()))
     }
-    /// Hyperbolic sine.
+    /// Computes the hyperbolic sine, elementwise.
     #[inline]
     pub fn sinh(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_sinh(c, self.raw(), o0)) }
@@ -4436,7 +4544,7 @@ impl Tensor {
     pub unsafe fn sinh_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sinh_into(c, self.raw(), dst.raw()))
     }
-    /// Hyperbolic cosine.
+    /// Computes the hyperbolic cosine, elementwise.
     #[inline]
     pub fn cosh(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cosh(c, self.raw(), o0)) }
@@ -4457,7 +4565,7 @@ impl Tensor {
     pub unsafe fn cosh_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_cosh_into(c, self.raw(), dst.raw()))
     }
-    /// The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    /// Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
     #[inline]
     pub fn erf(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_erf(c, self.raw(), o0)) }
@@ -4478,7 +4586,7 @@ impl Tensor {
     pub unsafe fn erf_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_erf_into(c, self.raw(), dst.raw()))
     }
-    /// 1 - erf(x), exact for large x too.
+    /// Computes 1 - erf(x), elementwise, accurately also for large x.
     #[inline]
     pub fn erfc(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_erfc(c, self.raw(), o0)) }
@@ -4499,7 +4607,7 @@ impl Tensor {
     pub unsafe fn erfc_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_erfc_into(c, self.raw(), dst.raw()))
     }
-    /// The largest integer that is not above x. Integers stay.
+    /// Rounds each element down to an integer. Integer tensors are unchanged.
     #[inline]
     pub fn floor(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_floor(c, self.raw(), o0)) }
@@ -4520,7 +4628,7 @@ impl Tensor {
     pub unsafe fn floor_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_floor_into(c, self.raw(), dst.raw()))
     }
-    /// The smallest integer that is not below x. Integers stay.
+    /// Rounds each element up to an integer. Integer tensors are unchanged.
     #[inline]
     pub fn ceil(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_ceil(c, self.raw(), o0)) }
@@ -4541,7 +4649,7 @@ impl Tensor {
     pub unsafe fn ceil_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_ceil_into(c, self.raw(), dst.raw()))
     }
-    /// x without its fraction. Integers stay.
+    /// Rounds each element toward zero. Integer tensors are unchanged.
     #[inline]
     pub fn trunc(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_trunc(c, self.raw(), o0)) }
@@ -4562,7 +4670,8 @@ impl Tensor {
     pub unsafe fn trunc_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_trunc_into(c, self.raw(), dst.raw()))
     }
-    /// The nearest integer, or multiple of 10^-decimals; ties go to the even one. Integers stay, and take no decimals.
+    /// Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even. Integer
+    /// tensors are unchanged and take no decimals.
     #[inline]
     pub fn round(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_round(c, self.raw(), std::ptr::null(), o0)) }
@@ -4604,78 +4713,100 @@ impl Tensor {
     pub unsafe fn round_with_into(&self, opts: RoundOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_round_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Whether each element is nan; of complex numbers, either part.
+    /// Tests whether each element is nan; for complex elements, whether either part is.
     #[inline]
     pub fn isnan(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_isnan(c, self.raw(), o0)) }
     }
-    /// Whether each element is infinite; of complex numbers, either part.
+    /// Tests whether each element is infinite; for complex elements, whether either part is.
     #[inline]
     pub fn isinf(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_isinf(c, self.raw(), o0)) }
     }
-    /// Whether each element is neither infinite nor nan; of complex numbers, both parts.
+    /// Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite.
     #[inline]
     pub fn isfinite(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_isfinite(c, self.raw(), o0)) }
     }
-    /// Another shape over the same memory; one size may be -1. Fails where the strides do not allow it (see reshape).
+    /// Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+    ///
+    /// - `size`: sizes of the view; one of them may be -1 and is inferred
     #[inline]
     pub fn view(&self, size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_view(c, self.raw(), size.as_ptr(), size.len() as i64, o0)) }
     }
-    /// Another shape: a view where the strides allow it, else a copy. One size may be -1.
+    /// Returns self with another shape: a view if the strides allow it, else a copy.
+    ///
+    /// - `shape`: sizes of the result; one of them may be -1 and is inferred
     #[inline]
     pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_reshape(c, self.raw(), shape.as_ptr(), shape.len() as i64, o0)) }
     }
-    /// Swaps two dimensions.
+    /// Returns a view with two dimensions swapped.
+    ///
+    /// - `dim0`: first dimension
+    /// - `dim1`: second dimension
     #[inline]
     pub fn transpose(&self, dim0: i64, dim1: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_transpose(c, self.raw(), dim0, dim1, o0)) }
     }
-    /// The transpose of a matrix; tensors of fewer dimensions are returned as they are.
+    /// Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are.
     #[inline]
     pub fn t(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_t(c, self.raw(), o0)) }
     }
-    /// Reorders the dimensions: dimension i of the result is dimension dims\[i\] of self.
+    /// Returns a view with reordered dimensions: dimension i of the view is dimension dims\[i\] of self.
+    ///
+    /// - `dims`: the new order of all dimensions
     #[inline]
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_permute(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Repeats dimensions of size 1 without copying; -1 keeps a size; new dimensions come in front.
+    /// Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are added in
+    /// front.
+    ///
+    /// - `size`: sizes of the view; -1 keeps a size
     #[inline]
     pub fn expand(&self, size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_expand(c, self.raw(), size.as_ptr(), size.len() as i64, o0)) }
     }
-    /// Removes all dimensions of size 1.
+    /// Returns a view without the dimensions of size 1.
     #[inline]
     pub fn squeeze(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_squeeze(c, self.raw(), o0)) }
     }
-    /// Removes the listed dimensions where their size is 1.
+    /// Returns a view without the listed dimensions whose size is 1.
+    ///
+    /// - `dim`: dimensions to remove; those of other sizes are kept
     #[doc(alias = "squeeze")]
     #[inline]
     pub fn squeeze_dims(&self, dim: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_squeeze_dims(c, self.raw(), dim.as_ptr(), dim.len() as i64, o0)) }
     }
-    /// Inserts a dimension of size 1 before `dim` (in \[-ndim - 1, ndim\]).
+    /// Returns a view with a new dimension of size 1.
+    ///
+    /// - `dim`: position of the new dimension, in \[-ndim - 1, ndim\]
     #[inline]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_unsqueeze(c, self.raw(), dim, o0)) }
     }
-    /// The slice at `index` of dimension `dim`, which disappears.
+    /// Returns a view of one index of dim, without that dimension.
+    ///
+    /// - `dim`: dimension to index
+    /// - `index`: position along dim; negative values count from the end
     #[inline]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_select(c, self.raw(), dim, index, o0)) }
     }
-    /// The same data without its history.
+    /// Returns a view of self that is detached from the autograd graph and requires no gradient.
     #[inline]
     pub fn detach(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_detach(c, self.raw(), o0)) }
     }
-    /// Every step-th index of `dim` from start up to, not including, end; both may be negative and are clipped.
+    /// Returns a view of every step-th index of dim from start up to, but not including, end. Both bounds may be negative and
+    /// are clipped to the dimension.
+    ///
+    /// - `dim`: dimension to slice
     #[inline]
     pub fn slice(&self, dim: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_slice(c, self.raw(), dim, std::ptr::null(), o0)) }
@@ -4685,7 +4816,10 @@ impl Tensor {
     pub fn slice_with(&self, dim: i64, opts: SliceOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_slice(c, self.raw(), dim, &opts.0, o0)) }
     }
-    /// A view by explicit sizes and strides (in elements) of self's storage; it must lie inside that.
+    /// Returns a view of the storage of self with the given sizes and strides. Every element must be inside the storage.
+    ///
+    /// - `size`: sizes of the view
+    /// - `stride`: strides of the view, in elements
     #[inline]
     pub fn as_strided(&self, size: &[i64], stride: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64, stride.as_ptr(), stride.len() as i64, std::ptr::null(), o0)) }
@@ -4695,8 +4829,8 @@ impl Tensor {
     pub fn as_strided_with(&self, size: &[i64], stride: &[i64], opts: AsStridedOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64, stride.as_ptr(), stride.len() as i64, &opts.0, o0)) }
     }
-    /// Joins the dimensions start_dim … end_dim into one: a view where the strides allow it, else a copy. A 0-dim tensor
-    /// becomes one of shape \[1\].
+    /// Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor becomes
+    /// 1-D.
     #[inline]
     pub fn flatten(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_flatten(c, self.raw(), std::ptr::null(), o0)) }
@@ -4706,14 +4840,15 @@ impl Tensor {
     pub fn flatten_with(&self, opts: FlattenOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_flatten(c, self.raw(), &opts.0, o0)) }
     }
-    /// Splits dimension `dim` into several of the given sizes; one size may be -1.
+    /// Returns a view in which dim is split into several dimensions.
     ///
-    /// - `sizes`: their product is the size of dim
+    /// - `dim`: dimension to split
+    /// - `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is inferred
     #[inline]
     pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_unflatten(c, self.raw(), dim, sizes.as_ptr(), sizes.len() as i64, o0)) }
     }
-    /// Views of the slices along `dim`, which they do not have.
+    /// Returns a view of each index of dim, without that dimension.
     #[inline]
     pub fn unbind(&self) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_unbind(c, self.raw(), std::ptr::null(), outs, cap, n)) }
@@ -4723,15 +4858,17 @@ impl Tensor {
     pub fn unbind_with(&self, opts: UnbindOpts) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, outs, cap, n| sys::tt_unbind(c, self.raw(), &opts.0, outs, cap, n)) }
     }
-    /// A view of the indices start … start + length - 1 of `dim`.
+    /// Returns a view of the indices start … start + length - 1 of dim.
     ///
-    /// - `start`: first index; negative ones count from the end
+    /// - `dim`: dimension to narrow
+    /// - `start`: first index; negative values count from the end
     /// - `length`: number of indices
     #[inline]
     pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_narrow(c, self.raw(), dim, start, length, o0)) }
     }
-    /// A view of the diagonal of the matrices that dim1 (rows) and dim2 (columns) span; it is the last dimension of the result.
+    /// Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last dimension of the
+    /// view.
     #[inline]
     pub fn diagonal(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_diagonal(c, self.raw(), std::ptr::null(), o0)) }
@@ -4743,7 +4880,7 @@ impl Tensor {
     }
 }
 
-/// A number to the power of `exponent`, elementwise.
+/// Raises a number to the power of each element of exponent.
 #[doc(alias = "pow")]
 #[inline]
 pub fn pow_base(input: impl Into<Scalar>, exponent: &Tensor) -> Result<Tensor> {
@@ -4760,7 +4897,8 @@ pub unsafe fn pow_base_into(input: impl Into<Scalar>, exponent: &Tensor, dst: &T
     let input = input.into();
     call(|c| match input { Scalar::Float(v) => sys::tt_pow_base_f64_into(c, v, exponent.raw(), dst.raw()), Scalar::Int(v) => sys::tt_pow_base_i64_into(c, v, exponent.raw(), dst.raw()), _ => sys::tt_pow_base_scalar_into(c, &input.raw(), exponent.raw(), dst.raw()) })
 }
-/// Joins tensors along `dim`; all other sizes must be equal. 1-D tensors without elements are skipped, dtypes are promoted.
+/// Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without elements are
+/// skipped.
 ///
 /// - `tensors`: at least one tensor
 #[inline]
@@ -4792,7 +4930,7 @@ pub unsafe fn cat_with_into(tensors: &[impl Borrow<Tensor>], opts: CatOpts, dst:
     let tensors = raw_list(tensors);
     call(|c| sys::tt_cat_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, &opts.0, dst.raw()))
 }
-/// Joins tensors of one shape along a new dimension.
+/// Concatenates tensors of equal shape along a new dimension.
 ///
 /// - `tensors`: at least one tensor
 #[inline]
@@ -4824,7 +4962,7 @@ pub unsafe fn stack_with_into(tensors: &[impl Borrow<Tensor>], opts: StackOpts, 
     let tensors = raw_list(tensors);
     call(|c| sys::tt_stack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, &opts.0, dst.raw()))
 }
-/// An uninitialised tensor.
+/// Returns an uninitialized tensor.
 #[inline]
 pub fn empty(size: &[i64]) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_empty(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
@@ -4834,7 +4972,7 @@ pub fn empty(size: &[i64]) -> Result<Tensor> {
 pub fn empty_with(size: &[i64], opts: EmptyOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_empty(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// A tensor of zeros.
+/// Returns a tensor filled with 0.
 #[inline]
 pub fn zeros(size: &[i64]) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_zeros(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
@@ -4844,7 +4982,7 @@ pub fn zeros(size: &[i64]) -> Result<Tensor> {
 pub fn zeros_with(size: &[i64], opts: ZerosOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_zeros(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// A tensor of ones.
+/// Returns a tensor filled with 1.
 #[inline]
 pub fn ones(size: &[i64]) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_ones(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
@@ -4854,7 +4992,7 @@ pub fn ones(size: &[i64]) -> Result<Tensor> {
 pub fn ones_with(size: &[i64], opts: OnesOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_ones(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// A tensor of one value; the default dtype follows the value: bool, int64, float32 or complex64.
+/// Returns a tensor filled with fill_value.
 #[inline]
 pub fn full(size: &[i64], fill_value: impl Into<Scalar>) -> Result<Tensor> {
     let fill_value = fill_value.into();
@@ -4866,7 +5004,10 @@ pub fn full_with(size: &[i64], fill_value: impl Into<Scalar>, opts: FullOpts) ->
     let fill_value = fill_value.into();
     unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_f64(c, size.as_ptr(), size.len() as i64, v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_i64(c, size.as_ptr(), size.len() as i64, v, &opts.0, o0), _ => sys::tt_full_scalar(c, size.as_ptr(), size.len() as i64, &fill_value.raw(), &opts.0, o0) }) }
 }
-/// start, start + step, … below end: ceil((end - start) / step) elements. int64 if all three are integers, else float32.
+/// Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
+///
+/// - `start`: first value
+/// - `end`: bound of the values, which it excludes
 #[inline]
 pub fn arange(start: impl Into<Scalar>, end: impl Into<Scalar>) -> Result<Tensor> {
     let start = start.into().raw();
@@ -4880,7 +5021,7 @@ pub fn arange_with(start: impl Into<Scalar>, end: impl Into<Scalar>, opts: Arang
     let end = end.into().raw();
     unsafe { call1(|c, o0| sys::tt_arange(c, &start, &end, &opts.0, o0)) }
 }
-/// A matrix with ones on its main diagonal and zeros elsewhere.
+/// Returns a matrix with ones on the main diagonal and zeros elsewhere.
 ///
 /// - `n`: number of rows
 #[inline]
@@ -4892,10 +5033,11 @@ pub fn eye(n: i64) -> Result<Tensor> {
 pub fn eye_with(n: i64, opts: EyeOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_eye(c, n, &opts.0, o0)) }
 }
-/// `steps` numbers from start to end, both included, at equal distances. complex64 if start or end is complex, else
-/// float32.
+/// Returns `steps` evenly spaced values from start to end, both included.
 ///
-/// - `steps`: how many numbers; of one, it is start
+/// - `start`: first value
+/// - `end`: last value
+/// - `steps`: number of values; a single value is start
 #[inline]
 pub fn linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i64) -> Result<Tensor> {
     let start = start.into().raw();
@@ -4909,18 +5051,17 @@ pub fn linspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i6
     let end = end.into().raw();
     unsafe { call1(|c, o0| sys::tt_linspace(c, &start, &end, steps, &opts.0, o0)) }
 }
-/// Sums of products by Einstein's convention: each term of the equation labels one operand's dimensions; labels that the
-/// result does not have are summed.
+/// Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
 ///
-/// - `equation`: terms of letters between commas, then -\> and the result's labels; '...' stands for further dimensions, which broadcast. Without -\> the result has the labels that appear once, in alphabetical order
-/// - `operands`: one tensor per term
+/// - `equation`: comma-separated labels of the dimensions of each operand, then -\> and the labels of the result; labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without -\> the result has the labels that occur once, in alphabetical order
+/// - `operands`: one tensor per term of equation
 #[inline]
 pub fn einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor> {
     let equation = c_string(equation)?;
     let operands = raw_list(operands);
     unsafe { call1(|c, o0| sys::tt_einsum(c, equation.as_ptr(), operands.as_ptr() as *const *const _, operands.len() as i64, o0)) }
 }
-/// Uniform numbers in \[0, 1).
+/// Returns random numbers, uniformly distributed in \[0, 1).
 ///
 /// - `size`: shape of the result
 #[inline]
@@ -4932,7 +5073,7 @@ pub fn rand(size: &[i64]) -> Result<Tensor> {
 pub fn rand_with(size: &[i64], opts: RandOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_rand(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// Normal numbers of mean 0 and variance 1 (complex ones: 1/2 in each part).
+/// Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2 each.
 ///
 /// - `size`: shape of the result
 #[inline]
@@ -4944,10 +5085,10 @@ pub fn randn(size: &[i64]) -> Result<Tensor> {
 pub fn randn_with(size: &[i64], opts: RandnOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_randn(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// Integers of \[low, high), each equally likely.
+/// Returns random integers, uniformly distributed in \[low, high).
 ///
 /// - `low`: smallest value
-/// - `high`: one above the largest value
+/// - `high`: upper bound of the values, which it excludes
 /// - `size`: shape of the result
 #[inline]
 pub fn randint(low: i64, high: i64, size: &[i64]) -> Result<Tensor> {
@@ -4958,10 +5099,10 @@ pub fn randint(low: i64, high: i64, size: &[i64]) -> Result<Tensor> {
 pub fn randint_with(low: i64, high: i64, size: &[i64], opts: RandintOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_randint(c, low, high, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// Normal numbers, each of its own standard deviation.
+/// Draws from normal distributions with one mean and the given standard deviations.
 ///
-/// - `mean`: of all of them
-/// - `std`: not negative
+/// - `mean`: mean
+/// - `std`: standard deviations, at least 0
 #[doc(alias = "normal")]
 #[inline]
 pub fn normal_std(mean: f64, std: &Tensor) -> Result<Tensor> {
@@ -4991,10 +5132,10 @@ pub unsafe fn normal_std_into(mean: f64, std: &Tensor, dst: &Tensor) -> Result<(
 pub unsafe fn normal_std_with_into(mean: f64, std: &Tensor, opts: NormalStdOpts, dst: &Tensor) -> Result<()> {
     call(|c| sys::tt_normal_std_into(c, mean, std.raw(), &opts.0, dst.raw()))
 }
-/// Normal numbers of one mean and standard deviation.
+/// Draws from a normal distribution.
 ///
-/// - `mean`: of all of them
-/// - `std`: not negative
+/// - `mean`: mean
+/// - `std`: standard deviation, at least 0
 /// - `size`: shape of the result
 #[doc(alias = "normal")]
 #[inline]
@@ -5007,9 +5148,9 @@ pub fn normal_size(mean: f64, std: f64, size: &[i64]) -> Result<Tensor> {
 pub fn normal_size_with(mean: f64, std: f64, size: &[i64], opts: NormalSizeOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_normal_size(c, mean, std, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// The numbers 0 … n - 1 in a random order, each order equally likely.
+/// Returns a random permutation of the integers 0 … n - 1.
 ///
-/// - `n`: how many
+/// - `n`: number of integers
 #[inline]
 pub fn randperm(n: i64) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_randperm(c, n, std::ptr::null(), o0)) }

@@ -9,42 +9,42 @@ impl SgdOpts {
     pub fn new() -> SgdOpts {
         Self::default()
     }
-    /// learning rate; default 1e-3
+    /// learning rate; default: 1e-3
     #[must_use]
     pub fn lr(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_LR;
         self.0.lr = value;
         self
     }
-    /// momentum factor; default 0
+    /// momentum factor; default: 0
     #[must_use]
     pub fn momentum(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// of the gradient's part in the momentum; default 0
+    /// of the gradient's part in the momentum; default: 0
     #[must_use]
     pub fn dampening(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_DAMPENING;
         self.0.dampening = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default 0
+    /// factor of the parameter that is added to its gradient; default: 0
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// Nesterov's momentum; needs a momentum and no dampening; default false
+    /// Nesterov's momentum; needs a momentum and no dampening; default: false
     #[must_use]
     pub fn nesterov(mut self, value: bool) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_NESTEROV;
         self.0.nesterov = value as i32;
         self
     }
-    /// ascends; default false
+    /// ascends; default: false
     #[must_use]
     pub fn maximize(mut self, value: bool) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_MAXIMIZE;
@@ -81,49 +81,49 @@ impl AdamOpts {
     pub fn new() -> AdamOpts {
         Self::default()
     }
-    /// learning rate; default 1e-3
+    /// learning rate; default: 1e-3
     #[must_use]
     pub fn lr(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_LR;
         self.0.lr = value;
         self
     }
-    /// decay of m and of v; default (0.9, 0.999)
+    /// decay of m and of v; default: (0.9, 0.999)
     #[must_use]
     pub fn betas(mut self, value: (f64, f64)) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_BETAS;
         self.0.betas = [value.0, value.1];
         self
     }
-    /// added to the denominator; default 1e-8
+    /// added to the denominator; default: 1e-8
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_EPS;
         self.0.eps = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default 0
+    /// factor of the parameter that is added to its gradient; default: 0
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// divides by the largest v so far; default false
+    /// divides by the largest v so far; default: false
     #[must_use]
     pub fn amsgrad(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_AMSGRAD;
         self.0.amsgrad = value as i32;
         self
     }
-    /// ascends; default false
+    /// ascends; default: false
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_MAXIMIZE;
         self.0.maximize = value as i32;
         self
     }
-    /// decays the parameter by lr weight_decay instead, as AdamW; default false
+    /// decays the parameter by lr weight_decay instead, as AdamW; default: false
     #[must_use]
     pub fn decoupled_weight_decay(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_DECOUPLED_WEIGHT_DECAY;
@@ -160,42 +160,42 @@ impl AdamwOpts {
     pub fn new() -> AdamwOpts {
         Self::default()
     }
-    /// learning rate; default 1e-3
+    /// learning rate; default: 1e-3
     #[must_use]
     pub fn lr(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_LR;
         self.0.lr = value;
         self
     }
-    /// decay of the averages of the gradient and of its square; default (0.9, 0.999)
+    /// decay of the averages of the gradient and of its square; default: (0.9, 0.999)
     #[must_use]
     pub fn betas(mut self, value: (f64, f64)) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_BETAS;
         self.0.betas = [value.0, value.1];
         self
     }
-    /// added to the denominator; default 1e-8
+    /// added to the denominator; default: 1e-8
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_EPS;
         self.0.eps = value;
         self
     }
-    /// share of the parameter that is taken off, times lr; default 1e-2
+    /// share of the parameter that is taken off, times lr; default: 1e-2
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// divides by the largest average of the square so far; default false
+    /// divides by the largest average of the square so far; default: false
     #[must_use]
     pub fn amsgrad(mut self, value: bool) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_AMSGRAD;
         self.0.amsgrad = value as i32;
         self
     }
-    /// ascends; default false
+    /// ascends; default: false
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_MAXIMIZE;
@@ -230,49 +230,49 @@ impl RmspropOpts {
     pub fn new() -> RmspropOpts {
         Self::default()
     }
-    /// learning rate; default 1e-2
+    /// learning rate; default: 1e-2
     #[must_use]
     pub fn lr(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_LR;
         self.0.lr = value;
         self
     }
-    /// decay of the average; default 0.99
+    /// decay of the average; default: 0.99
     #[must_use]
     pub fn alpha(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_ALPHA;
         self.0.alpha = value;
         self
     }
-    /// added to the denominator; default 1e-8
+    /// added to the denominator; default: 1e-8
     #[must_use]
     pub fn eps(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_EPS;
         self.0.eps = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default 0
+    /// factor of the parameter that is added to its gradient; default: 0
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// momentum factor; default 0
+    /// momentum factor; default: 0
     #[must_use]
     pub fn momentum(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// divides by the standard deviation instead; default false
+    /// divides by the standard deviation instead; default: false
     #[must_use]
     pub fn centered(mut self, value: bool) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_CENTERED;
         self.0.centered = value as i32;
         self
     }
-    /// ascends; default false
+    /// ascends; default: false
     #[must_use]
     pub fn maximize(mut self, value: bool) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_MAXIMIZE;
@@ -307,42 +307,42 @@ impl AdagradOpts {
     pub fn new() -> AdagradOpts {
         Self::default()
     }
-    /// learning rate; default 1e-2
+    /// learning rate; default: 1e-2
     #[must_use]
     pub fn lr(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_LR;
         self.0.lr = value;
         self
     }
-    /// lr is divided by 1 + lr_decay (step - 1); default 0
+    /// lr is divided by 1 + lr_decay (step - 1); default: 0
     #[must_use]
     pub fn lr_decay(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_LR_DECAY;
         self.0.lr_decay = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default 0
+    /// factor of the parameter that is added to its gradient; default: 0
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// the sum starts with it; default 0
+    /// the sum starts with it; default: 0
     #[must_use]
     pub fn initial_accumulator_value(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE;
         self.0.initial_accumulator_value = value;
         self
     }
-    /// added to the denominator; default 1e-10
+    /// added to the denominator; default: 1e-10
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_EPS;
         self.0.eps = value;
         self
     }
-    /// ascends; default false
+    /// ascends; default: false
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_MAXIMIZE;

@@ -9,14 +9,14 @@ impl HardtanhOpts {
     pub fn new() -> HardtanhOpts {
         Self::default()
     }
-    /// lower bound; default -1.0
+    /// lower bound; default: -1.0
     #[must_use]
     pub fn min_val(mut self, value: f64) -> HardtanhOpts {
         self.0.set |= sys::TT_HARDTANH_MIN_VAL;
         self.0.min_val = value;
         self
     }
-    /// upper bound, not below min_val; default 1.0
+    /// upper bound, at least min_val; default: 1.0
     #[must_use]
     pub fn max_val(mut self, value: f64) -> HardtanhOpts {
         self.0.set |= sys::TT_HARDTANH_MAX_VAL;
@@ -33,7 +33,7 @@ impl LeakyReluOpts {
     pub fn new() -> LeakyReluOpts {
         Self::default()
     }
-    /// slope below 0; default 0.01
+    /// slope for x \<= 0; default: 0.01
     #[must_use]
     pub fn negative_slope(mut self, value: f64) -> LeakyReluOpts {
         self.0.set |= sys::TT_LEAKY_RELU_NEGATIVE_SLOPE;
@@ -50,7 +50,7 @@ impl EluOpts {
     pub fn new() -> EluOpts {
         Self::default()
     }
-    /// minus the limit towards -inf; default 1.0
+    /// scale of the negative part; the limit for x -\> -inf is -alpha; default: 1.0
     #[must_use]
     pub fn alpha(mut self, value: f64) -> EluOpts {
         self.0.set |= sys::TT_ELU_ALPHA;
@@ -67,7 +67,7 @@ impl GeluOpts {
     pub fn new() -> GeluOpts {
         Self::default()
     }
-    /// none: exact; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; default "none"
+    /// none: exact, by erf; tanh: x \* (1 + tanh(sqrt(2 / pi) \* (x + 0.044715 \* x^3))) / 2; default: "none"
     #[must_use]
     pub fn approximate(mut self, value: Approximate) -> GeluOpts {
         self.0.set |= sys::TT_GELU_APPROXIMATE;
@@ -84,14 +84,14 @@ impl SoftplusOpts {
     pub fn new() -> SoftplusOpts {
         Self::default()
     }
-    /// sharpness of the bend; default 1.0
+    /// sharpness of the approximation; default: 1.0
     #[must_use]
     pub fn beta(mut self, value: f64) -> SoftplusOpts {
         self.0.set |= sys::TT_SOFTPLUS_BETA;
         self.0.beta = value;
         self
     }
-    /// where beta x is greater, the result is x; default 20.0
+    /// the result is x itself where beta \* x is greater; default: 20.0
     #[must_use]
     pub fn threshold(mut self, value: f64) -> SoftplusOpts {
         self.0.set |= sys::TT_SOFTPLUS_THRESHOLD;
@@ -108,7 +108,7 @@ impl GluOpts {
     pub fn new() -> GluOpts {
         Self::default()
     }
-    /// dimension of even size; default -1
+    /// dimension to split; its size must be even; default: -1
     #[must_use]
     pub fn dim(mut self, value: i64) -> GluOpts {
         self.0.set |= sys::TT_GLU_DIM;
@@ -125,7 +125,7 @@ impl AddOpts {
     pub fn new() -> AddOpts {
         Self::default()
     }
-    /// factor of other; default 1
+    /// factor of other; default: 1
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> AddOpts {
         self.0.set |= sys::TT_ADD_ALPHA;
@@ -145,7 +145,7 @@ impl SubOpts {
     pub fn new() -> SubOpts {
         Self::default()
     }
-    /// factor of other; default 1
+    /// factor of other; default: 1
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> SubOpts {
         self.0.set |= sys::TT_SUB_ALPHA;
@@ -165,7 +165,7 @@ impl RsubOpts {
     pub fn new() -> RsubOpts {
         Self::default()
     }
-    /// factor of self; default 1
+    /// factor of self; default: 1
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> RsubOpts {
         self.0.set |= sys::TT_RSUB_ALPHA;
@@ -185,7 +185,7 @@ impl DivOpts {
     pub fn new() -> DivOpts {
         Self::default()
     }
-    /// none: true division; floor: rounds down, as Python's //; trunc: rounds toward zero, as C's /; default "none"
+    /// none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like / in C; default: "none"
     #[must_use]
     pub fn rounding_mode(mut self, value: Rounding) -> DivOpts {
         self.0.set |= sys::TT_DIV_ROUNDING_MODE;
@@ -205,7 +205,7 @@ impl CatOpts {
     pub fn new() -> CatOpts {
         Self::default()
     }
-    /// dimension to join along; default 0
+    /// dimension to concatenate along; default: 0
     #[must_use]
     pub fn dim(mut self, value: i64) -> CatOpts {
         self.0.set |= sys::TT_CAT_DIM;
@@ -222,7 +222,7 @@ impl StackOpts {
     pub fn new() -> StackOpts {
         Self::default()
     }
-    /// where the new dimension stands, in \[-ndim - 1, ndim\]; default 0
+    /// position of the new dimension, in \[-ndim - 1, ndim\]; default: 0
     #[must_use]
     pub fn dim(mut self, value: i64) -> StackOpts {
         self.0.set |= sys::TT_STACK_DIM;
@@ -239,7 +239,7 @@ impl SplitOpts {
     pub fn new() -> SplitOpts {
         Self::default()
     }
-    /// dimension to split; default 0
+    /// dimension to split; default: 0
     #[must_use]
     pub fn dim(mut self, value: i64) -> SplitOpts {
         self.0.set |= sys::TT_SPLIT_DIM;
@@ -256,7 +256,7 @@ impl SplitWithSizesOpts {
     pub fn new() -> SplitWithSizesOpts {
         Self::default()
     }
-    /// dimension to split; default 0
+    /// dimension to split; default: 0
     #[must_use]
     pub fn dim(mut self, value: i64) -> SplitWithSizesOpts {
         self.0.set |= sys::TT_SPLIT_WITH_SIZES_DIM;
@@ -273,7 +273,7 @@ impl ChunkOpts {
     pub fn new() -> ChunkOpts {
         Self::default()
     }
-    /// dimension to split; default 0
+    /// dimension to split; default: 0
     #[must_use]
     pub fn dim(mut self, value: i64) -> ChunkOpts {
         self.0.set |= sys::TT_CHUNK_DIM;
@@ -290,14 +290,14 @@ impl PadOpts {
     pub fn new() -> PadOpts {
         Self::default()
     }
-    /// constant; reflect: mirrored at the edge; replicate: the edge again; circular: the other end; default "constant"
+    /// constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the edge; circular: continues at the other end; default: "constant"
     #[must_use]
     pub fn mode(mut self, value: Padding) -> PadOpts {
         self.0.set |= sys::TT_PAD_MODE;
         self.0.mode = value as i32;
         self
     }
-    /// of constant padding; none: 0; default None
+    /// padding value of mode constant; default: 0
     #[must_use]
     pub fn value(mut self, value: impl Into<Scalar>) -> PadOpts {
         self.0.set |= sys::TT_PAD_VALUE;
@@ -314,7 +314,7 @@ impl ConstantPadNdOpts {
     pub fn new() -> ConstantPadNdOpts {
         Self::default()
     }
-    /// of the new elements; default 0
+    /// padding value; default: 0
     #[must_use]
     pub fn value(mut self, value: impl Into<Scalar>) -> ConstantPadNdOpts {
         self.0.set |= sys::TT_CONSTANT_PAD_ND_VALUE;
@@ -331,35 +331,35 @@ impl<'a> ScaledDotProductAttentionOpts<'a> {
     pub fn new() -> ScaledDotProductAttentionOpts<'a> {
         Self::default()
     }
-    /// probability of zeroing a weight, in \[0, 1\]; default 0.0
+    /// probability of dropping an attention weight, in \[0, 1\]; default: 0.0
     #[must_use]
     pub fn dropout_p(mut self, value: f64) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P;
         self.0.dropout_p = value;
         self
     }
-    /// query i sees keys 0 … i; not beside attn_mask; default false
+    /// whether query i attends to keys 0 … i only; cannot be combined with attn_mask; default: false
     #[must_use]
     pub fn is_causal(mut self, value: bool) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL;
         self.0.is_causal = value as i32;
         self
     }
-    /// 1 / sqrt(width) by default; default None
+    /// factor of the scores; default: 1 / sqrt(E)
     #[must_use]
     pub fn scale(mut self, value: f64) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE;
         self.0.scale = value;
         self
     }
-    /// key and value may have fewer heads, each for as many query heads in a row; default false
+    /// grouped query attention: the number of heads of query is a multiple of that of key and value; default: false
     #[must_use]
     pub fn enable_gqa(mut self, value: bool) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA;
         self.0.enable_gqa = value as i32;
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR;
@@ -376,7 +376,7 @@ impl<'a> Conv1dOpts<'a> {
     pub fn new() -> Conv1dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step between windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_STRIDE;
@@ -384,7 +384,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros that count as lying on each side of input; default 0
+    /// number of zeros added on both sides of each spatial dimension; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING;
@@ -392,7 +392,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_DILATION;
@@ -400,7 +400,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// channels of input and output are divided into so many groups without links between them; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_GROUPS;
@@ -417,7 +417,7 @@ impl<'a> Conv1dPaddingOpts<'a> {
     pub fn new() -> Conv1dPaddingOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step between windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv1dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING_STRIDE;
@@ -425,7 +425,7 @@ impl<'a> Conv1dPaddingOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv1dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING_DILATION;
@@ -433,7 +433,7 @@ impl<'a> Conv1dPaddingOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// groups of channels; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv1dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING_GROUPS;
@@ -450,7 +450,7 @@ impl<'a> Conv2dOpts<'a> {
     pub fn new() -> Conv2dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step between windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_STRIDE;
@@ -458,7 +458,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros that count as lying on each side of input; default 0
+    /// number of zeros added on both sides of each spatial dimension; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING;
@@ -466,7 +466,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_DILATION;
@@ -474,7 +474,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// channels of input and output are divided into so many groups without links between them; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_GROUPS;
@@ -491,7 +491,7 @@ impl<'a> Conv2dPaddingOpts<'a> {
     pub fn new() -> Conv2dPaddingOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step between windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv2dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING_STRIDE;
@@ -499,7 +499,7 @@ impl<'a> Conv2dPaddingOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv2dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING_DILATION;
@@ -507,7 +507,7 @@ impl<'a> Conv2dPaddingOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// groups of channels; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv2dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING_GROUPS;
@@ -524,7 +524,7 @@ impl<'a> Conv3dOpts<'a> {
     pub fn new() -> Conv3dOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step between windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_STRIDE;
@@ -532,7 +532,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros that count as lying on each side of input; default 0
+    /// number of zeros added on both sides of each spatial dimension; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING;
@@ -540,7 +540,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_DILATION;
@@ -548,7 +548,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// channels of input and output are divided into so many groups without links between them; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_GROUPS;
@@ -565,7 +565,7 @@ impl<'a> Conv3dPaddingOpts<'a> {
     pub fn new() -> Conv3dPaddingOpts<'a> {
         Self::default()
     }
-    /// step of the windows; default 1
+    /// step between windows; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv3dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING_STRIDE;
@@ -573,7 +573,7 @@ impl<'a> Conv3dPaddingOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// distance of the input elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv3dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING_DILATION;
@@ -581,7 +581,7 @@ impl<'a> Conv3dPaddingOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// groups of channels; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv3dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING_GROUPS;
@@ -598,7 +598,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
     pub fn new() -> ConvTranspose1dOpts<'a> {
         Self::default()
     }
-    /// step of the windows in the result; default 1
+    /// step between windows in the result; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_STRIDE;
@@ -606,7 +606,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// dilation \* (k - 1) - padding zeros count as lying on each side of input; default 0
+    /// elements removed from both sides of each spatial dimension of the result: dilation \* (k - 1) - padding zeros are added to input; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_PADDING;
@@ -614,7 +614,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements that one side of the result has more; smaller than stride or dilation; default 0
+    /// elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_OUTPUT_PADDING;
@@ -622,14 +622,14 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// channels of input and output are divided into so many groups without links between them; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// distance of the elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_DILATION;
@@ -647,7 +647,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
     pub fn new() -> ConvTranspose2dOpts<'a> {
         Self::default()
     }
-    /// step of the windows in the result; default 1
+    /// step between windows in the result; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_STRIDE;
@@ -655,7 +655,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// dilation \* (k - 1) - padding zeros count as lying on each side of input; default 0
+    /// elements removed from both sides of each spatial dimension of the result: dilation \* (k - 1) - padding zeros are added to input; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_PADDING;
@@ -663,7 +663,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements that one side of the result has more; smaller than stride or dilation; default 0
+    /// elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_OUTPUT_PADDING;
@@ -671,14 +671,14 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// channels of input and output are divided into so many groups without links between them; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// distance of the elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_DILATION;
@@ -696,7 +696,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
     pub fn new() -> ConvTranspose3dOpts<'a> {
         Self::default()
     }
-    /// step of the windows in the result; default 1
+    /// step between windows in the result; default: 1
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_STRIDE;
@@ -704,7 +704,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// dilation \* (k - 1) - padding zeros count as lying on each side of input; default 0
+    /// elements removed from both sides of each spatial dimension of the result: dilation \* (k - 1) - padding zeros are added to input; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_PADDING;
@@ -712,7 +712,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements that one side of the result has more; smaller than stride or dilation; default 0
+    /// elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_OUTPUT_PADDING;
@@ -720,14 +720,14 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// channels of input and output are divided into so many groups without links between them; default 1
+    /// number of blocked connections from input to output channels; divides both; default: 1
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// distance of the elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_DILATION;
@@ -745,7 +745,7 @@ impl CopyOpts {
     pub fn new() -> CopyOpts {
         Self::default()
     }
-    /// preserve: the strides of self where it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 innermost; default preserve
+    /// preserve: the strides of self if it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 is innermost; default: preserve
     #[must_use]
     pub fn memory_format(mut self, value: MemoryFormat) -> CopyOpts {
         self.0.set |= sys::TT_CLONE_MEMORY_FORMAT;
@@ -762,28 +762,28 @@ impl ToOpts {
     pub fn new() -> ToOpts {
         Self::default()
     }
-    /// dtype of the result; default None
+    /// dtype of the result; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ToOpts {
         self.0.set |= sys::TT_TO_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default None
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> ToOpts {
         self.0.set |= sys::TT_TO_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// copy even where nothing changes; default false
+    /// whether to copy even if nothing changes; default: false
     #[must_use]
     pub fn copy(mut self, value: bool) -> ToOpts {
         self.0.set |= sys::TT_TO_COPY;
         self.0.copy = value as i32;
         self
     }
-    /// as clone's; default preserve
+    /// as for clone; default: preserve
     #[must_use]
     pub fn memory_format(mut self, value: MemoryFormat) -> ToOpts {
         self.0.set |= sys::TT_TO_MEMORY_FORMAT;
@@ -800,14 +800,14 @@ impl EmptyOpts {
     pub fn new() -> EmptyOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EmptyOpts {
         self.0.set |= sys::TT_EMPTY_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> EmptyOpts {
         self.0.set |= sys::TT_EMPTY_DEVICE;
@@ -824,14 +824,14 @@ impl ZerosOpts {
     pub fn new() -> ZerosOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ZerosOpts {
         self.0.set |= sys::TT_ZEROS_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> ZerosOpts {
         self.0.set |= sys::TT_ZEROS_DEVICE;
@@ -848,14 +848,14 @@ impl OnesOpts {
     pub fn new() -> OnesOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> OnesOpts {
         self.0.set |= sys::TT_ONES_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> OnesOpts {
         self.0.set |= sys::TT_ONES_DEVICE;
@@ -872,14 +872,14 @@ impl FullOpts {
     pub fn new() -> FullOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
     #[must_use]
     pub fn dtype(mut self, value: DType) -> FullOpts {
         self.0.set |= sys::TT_FULL_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> FullOpts {
         self.0.set |= sys::TT_FULL_DEVICE;
@@ -896,21 +896,21 @@ impl ArangeOpts {
     pub fn new() -> ArangeOpts {
         Self::default()
     }
-    /// difference of neighbours, not 0; default 1
+    /// difference between neighbours, not 0; default: 1
     #[must_use]
     pub fn step(mut self, value: impl Into<Scalar>) -> ArangeOpts {
         self.0.set |= sys::TT_ARANGE_STEP;
         self.0.step = value.into().raw();
         self
     }
-    /// Default None.
+    /// dtype of the result; default: int64 if start, end and step are integers, else float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ArangeOpts {
         self.0.set |= sys::TT_ARANGE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> ArangeOpts {
         self.0.set |= sys::TT_ARANGE_DEVICE;
@@ -927,14 +927,14 @@ impl EmptyLikeOpts {
     pub fn new() -> EmptyLikeOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EmptyLikeOpts {
         self.0.set |= sys::TT_EMPTY_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> EmptyLikeOpts {
         self.0.set |= sys::TT_EMPTY_LIKE_DEVICE;
@@ -951,14 +951,14 @@ impl ZerosLikeOpts {
     pub fn new() -> ZerosLikeOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ZerosLikeOpts {
         self.0.set |= sys::TT_ZEROS_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> ZerosLikeOpts {
         self.0.set |= sys::TT_ZEROS_LIKE_DEVICE;
@@ -975,14 +975,14 @@ impl OnesLikeOpts {
     pub fn new() -> OnesLikeOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> OnesLikeOpts {
         self.0.set |= sys::TT_ONES_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> OnesLikeOpts {
         self.0.set |= sys::TT_ONES_LIKE_DEVICE;
@@ -999,14 +999,14 @@ impl FullLikeOpts {
     pub fn new() -> FullLikeOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> FullLikeOpts {
         self.0.set |= sys::TT_FULL_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> FullLikeOpts {
         self.0.set |= sys::TT_FULL_LIKE_DEVICE;
@@ -1023,21 +1023,21 @@ impl EyeOpts {
     pub fn new() -> EyeOpts {
         Self::default()
     }
-    /// number of columns; n by default; default None
+    /// number of columns; default: n
     #[must_use]
     pub fn m(mut self, value: i64) -> EyeOpts {
         self.0.set |= sys::TT_EYE_M;
         self.0.m = value;
         self
     }
-    /// Default None.
+    /// dtype of the result; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EyeOpts {
         self.0.set |= sys::TT_EYE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> EyeOpts {
         self.0.set |= sys::TT_EYE_DEVICE;
@@ -1054,14 +1054,14 @@ impl LinspaceOpts {
     pub fn new() -> LinspaceOpts {
         Self::default()
     }
-    /// Default None.
+    /// dtype of the result; default: complex64 if start or end is complex, else float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> LinspaceOpts {
         self.0.set |= sys::TT_LINSPACE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// Default None.
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> LinspaceOpts {
         self.0.set |= sys::TT_LINSPACE_DEVICE;
@@ -1078,7 +1078,7 @@ impl IndexAddOpts {
     pub fn new() -> IndexAddOpts {
         Self::default()
     }
-    /// factor of source; default 1
+    /// factor of source; default: 1
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> IndexAddOpts {
         self.0.set |= sys::TT_INDEX_ADD_ALPHA;
@@ -1095,7 +1095,7 @@ impl EmbeddingOpts {
     pub fn new() -> EmbeddingOpts {
         Self::default()
     }
-    /// row that gets no gradient; negative ones count from the end; default None
+    /// row that receives no gradient; negative values count from the end; default: none
     #[must_use]
     pub fn padding_idx(mut self, value: i64) -> EmbeddingOpts {
         self.0.set |= sys::TT_EMBEDDING_PADDING_IDX;
@@ -1112,7 +1112,7 @@ impl ScatterOpts {
     pub fn new() -> ScatterOpts {
         Self::default()
     }
-    /// none: replaces; add, multiply: joins what stands there with each src; default "none"
+    /// none: replaces; add, multiply: combines each element with every src written to it; default: "none"
     #[must_use]
     pub fn reduce(mut self, value: Scatter) -> ScatterOpts {
         self.0.set |= sys::TT_SCATTER_REDUCE;
@@ -1132,7 +1132,7 @@ impl TakeAlongDimOpts {
     pub fn new() -> TakeAlongDimOpts {
         Self::default()
     }
-    /// dimension to pick from; none: the flattened tensor; default None
+    /// dimension to index; default: self is flattened first
     #[must_use]
     pub fn dim(mut self, value: i64) -> TakeAlongDimOpts {
         self.0.set |= sys::TT_TAKE_ALONG_DIM_DIM;
@@ -1149,7 +1149,7 @@ impl OneHotOpts {
     pub fn new() -> OneHotOpts {
         Self::default()
     }
-    /// classes are below it; -1: the largest class + 1; default -1
+    /// number of classes; -1: the largest class + 1; default: -1
     #[must_use]
     pub fn num_classes(mut self, value: i64) -> OneHotOpts {
         self.0.set |= sys::TT_ONE_HOT_NUM_CLASSES;
@@ -1166,7 +1166,7 @@ impl TrilOpts {
     pub fn new() -> TrilOpts {
         Self::default()
     }
-    /// 0: the main diagonal; above it if positive, below it if negative; default 0
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0
     #[must_use]
     pub fn diagonal(mut self, value: i64) -> TrilOpts {
         self.0.set |= sys::TT_TRIL_DIAGONAL;
@@ -1183,7 +1183,7 @@ impl TriuOpts {
     pub fn new() -> TriuOpts {
         Self::default()
     }
-    /// 0: the main diagonal; above it if positive, below it if negative; default 0
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0
     #[must_use]
     pub fn diagonal(mut self, value: i64) -> TriuOpts {
         self.0.set |= sys::TT_TRIU_DIAGONAL;
@@ -1200,7 +1200,7 @@ impl<'a> NuclearNormOpts<'a> {
     pub fn new() -> NuclearNormOpts<'a> {
         Self::default()
     }
-    /// rows and columns; an empty list: the two dimensions that self has; default \[\]
+    /// the dimensions of rows and columns; default: the two dimensions of self
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> NuclearNormOpts<'a> {
         self.0.set |= sys::TT_NUCLEAR_NORM_DIM;
@@ -1208,7 +1208,7 @@ impl<'a> NuclearNormOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> NuclearNormOpts<'a> {
         self.0.set |= sys::TT_NUCLEAR_NORM_KEEPDIM;
@@ -1225,14 +1225,14 @@ impl<'a> L1LossOpts<'a> {
     pub fn new() -> L1LossOpts<'a> {
         Self::default()
     }
-    /// none; sum; mean; default "mean"
+    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> L1LossOpts<'a> {
         self.0.set |= sys::TT_L1_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// factor of each element, of input's shape; default None
+    /// factor of each element; has the shape of input; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> L1LossOpts<'a> {
         self.0.set |= sys::TT_L1_LOSS_WEIGHT;
@@ -1249,14 +1249,14 @@ impl<'a> MseLossOpts<'a> {
     pub fn new() -> MseLossOpts<'a> {
         Self::default()
     }
-    /// none; sum; mean; default "mean"
+    /// none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided by the sum of weight; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> MseLossOpts<'a> {
         self.0.set |= sys::TT_MSE_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// factor of each element, of input's shape; the mean divides by their sum; default None
+    /// factor of each element; has the shape of input; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> MseLossOpts<'a> {
         self.0.set |= sys::TT_MSE_LOSS_WEIGHT;
@@ -1273,14 +1273,14 @@ impl SmoothL1LossOpts {
     pub fn new() -> SmoothL1LossOpts {
         Self::default()
     }
-    /// none; sum; mean; default "mean"
+    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> SmoothL1LossOpts {
         self.0.set |= sys::TT_SMOOTH_L1_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// where the loss becomes linear, ≥ 0; default 1.0
+    /// difference at which the loss becomes linear, at least 0; default: 1.0
     #[must_use]
     pub fn beta(mut self, value: f64) -> SmoothL1LossOpts {
         self.0.set |= sys::TT_SMOOTH_L1_LOSS_BETA;
@@ -1297,21 +1297,21 @@ impl<'a> HuberLossOpts<'a> {
     pub fn new() -> HuberLossOpts<'a> {
         Self::default()
     }
-    /// none; sum; mean; default "mean"
+    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> HuberLossOpts<'a> {
         self.0.set |= sys::TT_HUBER_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// where the loss becomes linear, \> 0; default 1.0
+    /// difference at which the loss becomes linear, greater than 0; default: 1.0
     #[must_use]
     pub fn delta(mut self, value: f64) -> HuberLossOpts<'a> {
         self.0.set |= sys::TT_HUBER_LOSS_DELTA;
         self.0.delta = value;
         self
     }
-    /// factor of each element, of input's shape; default None
+    /// factor of each element; has the shape of input; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> HuberLossOpts<'a> {
         self.0.set |= sys::TT_HUBER_LOSS_WEIGHT;
@@ -1328,14 +1328,14 @@ impl<'a> BinaryCrossEntropyOpts<'a> {
     pub fn new() -> BinaryCrossEntropyOpts<'a> {
         Self::default()
     }
-    /// factor of each element, broadcast to target; default None
+    /// factor of each element; broadcast to the shape of target; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> BinaryCrossEntropyOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// none; sum; mean; default "mean"
+    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> BinaryCrossEntropyOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_REDUCTION;
@@ -1352,21 +1352,21 @@ impl<'a> BinaryCrossEntropyWithLogitsOpts<'a> {
     pub fn new() -> BinaryCrossEntropyWithLogitsOpts<'a> {
         Self::default()
     }
-    /// factor of each element, broadcast to target; default None
+    /// factor of each element; broadcast to the shape of target; default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> BinaryCrossEntropyWithLogitsOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// none; sum; mean; default "mean"
+    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> BinaryCrossEntropyWithLogitsOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// factor of the target's part, broadcast to target; default None
+    /// factor of the positive term, target \* log(sigmoid(input)); broadcast to the shape of target; default: none
     #[must_use]
     pub fn pos_weight(mut self, value: &'a Tensor) -> BinaryCrossEntropyWithLogitsOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_POS_WEIGHT;
@@ -1383,14 +1383,14 @@ impl KlDivOpts {
     pub fn new() -> KlDivOpts {
         Self::default()
     }
-    /// none; sum; mean: over all elements; batchmean: the sum divided by input's first size; default "mean"
+    /// none; sum; mean: over all elements; batchmean: the sum divided by the first size of input; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: KlReduction) -> KlDivOpts {
         self.0.set |= sys::TT_KL_DIV_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// target holds logarithms; default false
+    /// whether target holds log-probabilities; default: false
     #[must_use]
     pub fn log_target(mut self, value: bool) -> KlDivOpts {
         self.0.set |= sys::TT_KL_DIV_LOG_TARGET;
@@ -1407,21 +1407,21 @@ impl<'a> NllLossOpts<'a> {
     pub fn new() -> NllLossOpts<'a> {
         Self::default()
     }
-    /// factor of each class: (C); default None
+    /// factor of each class: (C); default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NLL_LOSS_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// targets of this value count for nothing; default -100
+    /// targets with this value do not contribute; default: -100
     #[must_use]
     pub fn ignore_index(mut self, value: i64) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NLL_LOSS_IGNORE_INDEX;
         self.0.ignore_index = value;
         self
     }
-    /// none; sum; mean: the sum divided by the sum of the targets' weights; default "mean"
+    /// none; sum; mean: the sum divided by the sum of the weights of the targets; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NLL_LOSS_REDUCTION;
@@ -1438,28 +1438,28 @@ impl<'a> CrossEntropyOpts<'a> {
     pub fn new() -> CrossEntropyOpts<'a> {
         Self::default()
     }
-    /// factor of each class: (C); default None
+    /// factor of each class: (C); default: none
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// class targets of this value count for nothing; default -100
+    /// class targets with this value do not contribute; default: -100
     #[must_use]
     pub fn ignore_index(mut self, value: i64) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_IGNORE_INDEX;
         self.0.ignore_index = value;
         self
     }
-    /// none; sum; mean; default "mean"
+    /// none; sum; mean: for classes, the sum divided by the sum of the weights of the targets; default: "mean"
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// share of the target that is spread evenly over all classes, in \[0, 1\]; default 0.0
+    /// share of the target that is distributed evenly over all classes, in \[0, 1\]; default: 0.0
     #[must_use]
     pub fn label_smoothing(mut self, value: f64) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_LABEL_SMOOTHING;
@@ -1476,14 +1476,14 @@ impl AddmmOpts {
     pub fn new() -> AddmmOpts {
         Self::default()
     }
-    /// factor of self; default 1
+    /// factor of self; default: 1
     #[must_use]
     pub fn beta(mut self, value: impl Into<Scalar>) -> AddmmOpts {
         self.0.set |= sys::TT_ADDMM_BETA;
         self.0.beta = value.into().raw();
         self
     }
-    /// factor of the product; default 1
+    /// factor of the product; default: 1
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> AddmmOpts {
         self.0.set |= sys::TT_ADDMM_ALPHA;
@@ -1500,14 +1500,14 @@ impl BaddbmmOpts {
     pub fn new() -> BaddbmmOpts {
         Self::default()
     }
-    /// factor of self; default 1
+    /// factor of self; default: 1
     #[must_use]
     pub fn beta(mut self, value: impl Into<Scalar>) -> BaddbmmOpts {
         self.0.set |= sys::TT_BADDBMM_BETA;
         self.0.beta = value.into().raw();
         self
     }
-    /// factor of the product; default 1
+    /// factor of the product; default: 1
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> BaddbmmOpts {
         self.0.set |= sys::TT_BADDBMM_ALPHA;
@@ -1524,21 +1524,21 @@ impl BatchNormOpts {
     pub fn new() -> BatchNormOpts {
         Self::default()
     }
-    /// use the batch's statistics; default false
+    /// whether to use the statistics of the batch; default: false
     #[must_use]
     pub fn training(mut self, value: bool) -> BatchNormOpts {
         self.0.set |= sys::TT_BATCH_NORM_TRAINING;
         self.0.training = value as i32;
         self
     }
-    /// weight of the batch in the running statistics; default 0.1
+    /// weight of the batch in the update of the running statistics; default: 0.1
     #[must_use]
     pub fn momentum(mut self, value: f64) -> BatchNormOpts {
         self.0.set |= sys::TT_BATCH_NORM_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance for numerical stability; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> BatchNormOpts {
         self.0.set |= sys::TT_BATCH_NORM_EPS;
@@ -1555,7 +1555,7 @@ impl GroupNormOpts {
     pub fn new() -> GroupNormOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance for numerical stability; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> GroupNormOpts {
         self.0.set |= sys::TT_GROUP_NORM_EPS;
@@ -1572,21 +1572,21 @@ impl InstanceNormOpts {
     pub fn new() -> InstanceNormOpts {
         Self::default()
     }
-    /// use the input's statistics; default true
+    /// whether to use the statistics of input; default: true
     #[must_use]
     pub fn use_input_stats(mut self, value: bool) -> InstanceNormOpts {
         self.0.set |= sys::TT_INSTANCE_NORM_USE_INPUT_STATS;
         self.0.use_input_stats = value as i32;
         self
     }
-    /// weight of the input in the running statistics; default 0.1
+    /// weight of input in the update of the running statistics; default: 0.1
     #[must_use]
     pub fn momentum(mut self, value: f64) -> InstanceNormOpts {
         self.0.set |= sys::TT_INSTANCE_NORM_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance for numerical stability; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> InstanceNormOpts {
         self.0.set |= sys::TT_INSTANCE_NORM_EPS;
@@ -1603,7 +1603,7 @@ impl RmsNormOpts {
     pub fn new() -> RmsNormOpts {
         Self::default()
     }
-    /// added to the mean; none: the distance of 1 to the next number of the dtype of computation; default None
+    /// added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation
     #[must_use]
     pub fn eps(mut self, value: f64) -> RmsNormOpts {
         self.0.set |= sys::TT_RMS_NORM_EPS;
@@ -1620,7 +1620,7 @@ impl LayerNormOpts {
     pub fn new() -> LayerNormOpts {
         Self::default()
     }
-    /// added to the variance; default 1e-5
+    /// added to the variance for numerical stability; default: 1e-5
     #[must_use]
     pub fn eps(mut self, value: f64) -> LayerNormOpts {
         self.0.set |= sys::TT_LAYER_NORM_EPS;
@@ -1637,7 +1637,7 @@ impl<'a> MaxPool1dOpts<'a> {
     pub fn new() -> MaxPool1dOpts<'a> {
         Self::default()
     }
-    /// step between windows; none: kernel_size; default None
+    /// step between windows; default: kernel_size
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_STRIDE;
@@ -1645,7 +1645,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements before and after that are less than all others; default 0
+    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_PADDING;
@@ -1653,7 +1653,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_DILATION;
@@ -1661,7 +1661,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// round the number of windows up; default false
+    /// whether the number of windows is rounded up instead of down; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_CEIL_MODE;
@@ -1678,7 +1678,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
     pub fn new() -> MaxPool1dWithIndicesOpts<'a> {
         Self::default()
     }
-    /// Default None.
+    /// step between windows; default: kernel_size
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_STRIDE;
@@ -1686,7 +1686,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// Default 0.
+    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_PADDING;
@@ -1694,7 +1694,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// Default 1.
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_DILATION;
@@ -1702,7 +1702,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// Default false.
+    /// whether the number of windows is rounded up instead of down; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE;
@@ -1719,7 +1719,7 @@ impl<'a> MaxPool2dOpts<'a> {
     pub fn new() -> MaxPool2dOpts<'a> {
         Self::default()
     }
-    /// step between windows; none: kernel_size; default None
+    /// step between windows; default: kernel_size
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_STRIDE;
@@ -1727,7 +1727,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements around the image that are less than all others; default 0
+    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_PADDING;
@@ -1735,7 +1735,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default 1
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_DILATION;
@@ -1743,7 +1743,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// round the number of windows up; default false
+    /// whether the number of windows is rounded up instead of down; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_CEIL_MODE;
@@ -1760,7 +1760,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
     pub fn new() -> MaxPool2dWithIndicesOpts<'a> {
         Self::default()
     }
-    /// Default None.
+    /// step between windows; default: kernel_size
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_STRIDE;
@@ -1768,7 +1768,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// Default 0.
+    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_PADDING;
@@ -1776,7 +1776,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// Default 1.
+    /// step between the elements of a window; default: 1
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_DILATION;
@@ -1784,7 +1784,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// Default false.
+    /// whether the number of windows is rounded up instead of down; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE;
@@ -1801,7 +1801,7 @@ impl<'a> AvgPool1dOpts<'a> {
     pub fn new() -> AvgPool1dOpts<'a> {
         Self::default()
     }
-    /// step between windows; none: kernel_size; default None
+    /// step between windows; default: kernel_size
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_STRIDE;
@@ -1809,7 +1809,7 @@ impl<'a> AvgPool1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros before and after; default 0
+    /// number of zeros added on both sides of each spatial dimension; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_PADDING;
@@ -1817,14 +1817,14 @@ impl<'a> AvgPool1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// round the number of windows up; default false
+    /// whether the number of windows is rounded up instead of down; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_CEIL_MODE;
         self.0.ceil_mode = value as i32;
         self
     }
-    /// the divisor counts the padding; default true
+    /// whether the divisor counts the padding; default: true
     #[must_use]
     pub fn count_include_pad(mut self, value: bool) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_COUNT_INCLUDE_PAD;
@@ -1841,7 +1841,7 @@ impl<'a> AvgPool2dOpts<'a> {
     pub fn new() -> AvgPool2dOpts<'a> {
         Self::default()
     }
-    /// step between windows; none: kernel_size; default None
+    /// step between windows; default: kernel_size
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_STRIDE;
@@ -1849,7 +1849,7 @@ impl<'a> AvgPool2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// zeros around the image; default 0
+    /// number of zeros added on both sides of each spatial dimension; default: 0
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_PADDING;
@@ -1857,21 +1857,21 @@ impl<'a> AvgPool2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// round the number of windows up; default false
+    /// whether the number of windows is rounded up instead of down; default: false
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_CEIL_MODE;
         self.0.ceil_mode = value as i32;
         self
     }
-    /// the divisor counts the padding; default true
+    /// whether the divisor counts the padding; default: true
     #[must_use]
     pub fn count_include_pad(mut self, value: bool) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_COUNT_INCLUDE_PAD;
         self.0.count_include_pad = value as i32;
         self
     }
-    /// divides the sums instead; not 0; default None
+    /// divisor of the sums, not 0; default: the number of elements of the window
     #[must_use]
     pub fn divisor_override(mut self, value: i64) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_DIVISOR_OVERRIDE;
@@ -1888,21 +1888,21 @@ impl<'a> RandOpts<'a> {
     pub fn new() -> RandOpts<'a> {
         Self::default()
     }
-    /// floating or complex; float32 by default; default None
+    /// floating or complex dtype; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// the CPU by default; default None
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_GENERATOR;
@@ -1919,21 +1919,21 @@ impl<'a> RandnOpts<'a> {
     pub fn new() -> RandnOpts<'a> {
         Self::default()
     }
-    /// floating or complex; float32 by default; default None
+    /// floating or complex dtype; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// the CPU by default; default None
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_GENERATOR;
@@ -1950,21 +1950,21 @@ impl<'a> RandLikeOpts<'a> {
     pub fn new() -> RandLikeOpts<'a> {
         Self::default()
     }
-    /// floating or complex; self's by default; default None
+    /// floating or complex dtype; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// self's by default; default None
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_GENERATOR;
@@ -1981,21 +1981,21 @@ impl<'a> RandnLikeOpts<'a> {
     pub fn new() -> RandnLikeOpts<'a> {
         Self::default()
     }
-    /// floating or complex; self's by default; default None
+    /// floating or complex dtype; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// self's by default; default None
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_GENERATOR;
@@ -2012,7 +2012,7 @@ impl<'a> BernoulliOpts<'a> {
     pub fn new() -> BernoulliOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> BernoulliOpts<'a> {
         self.0.set |= sys::TT_BERNOULLI_GENERATOR;
@@ -2029,7 +2029,7 @@ impl<'a> BernoulliPOpts<'a> {
     pub fn new() -> BernoulliPOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> BernoulliPOpts<'a> {
         self.0.set |= sys::TT_BERNOULLI_P_GENERATOR;
@@ -2046,21 +2046,21 @@ impl<'a> RandintOpts<'a> {
     pub fn new() -> RandintOpts<'a> {
         Self::default()
     }
-    /// any real dtype that holds the values; int64 by default; default None
+    /// real dtype that can hold the values; default: int64
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// the CPU by default; default None
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_GENERATOR;
@@ -2077,21 +2077,21 @@ impl<'a> RandintLikeOpts<'a> {
     pub fn new() -> RandintLikeOpts<'a> {
         Self::default()
     }
-    /// any real dtype that holds the values; self's by default; default None
+    /// real dtype that can hold the values; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// self's by default; default None
+    /// device of the result; default: that of self
     #[must_use]
     pub fn device(mut self, value: Device) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_GENERATOR;
@@ -2108,14 +2108,14 @@ impl<'a> RandomInplaceOpts<'a> {
     pub fn new() -> RandomInplaceOpts<'a> {
         Self::default()
     }
-    /// one above the largest value; none: as far as the dtype counts; default None
+    /// upper bound of the values, which it excludes; default: all integers from low on that the dtype of self represents exactly
     #[must_use]
     pub fn high(mut self, value: i64) -> RandomInplaceOpts<'a> {
         self.0.set |= sys::TT_RANDOM__HIGH;
         self.0.high = value;
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandomInplaceOpts<'a> {
         self.0.set |= sys::TT_RANDOM__GENERATOR;
@@ -2132,7 +2132,7 @@ impl<'a> NormalOpts<'a> {
     pub fn new() -> NormalOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalOpts<'a> {
         self.0.set |= sys::TT_NORMAL_GENERATOR;
@@ -2149,7 +2149,7 @@ impl<'a> NormalMeanOpts<'a> {
     pub fn new() -> NormalMeanOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalMeanOpts<'a> {
         self.0.set |= sys::TT_NORMAL_MEAN_GENERATOR;
@@ -2166,7 +2166,7 @@ impl<'a> NormalStdOpts<'a> {
     pub fn new() -> NormalStdOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalStdOpts<'a> {
         self.0.set |= sys::TT_NORMAL_STD_GENERATOR;
@@ -2183,21 +2183,21 @@ impl<'a> NormalSizeOpts<'a> {
     pub fn new() -> NormalSizeOpts<'a> {
         Self::default()
     }
-    /// floating or complex; float32 by default; default None
+    /// floating or complex dtype; default: float32
     #[must_use]
     pub fn dtype(mut self, value: DType) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// the CPU by default; default None
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_GENERATOR;
@@ -2214,7 +2214,7 @@ impl<'a> NormalInplaceOpts<'a> {
     pub fn new() -> NormalInplaceOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalInplaceOpts<'a> {
         self.0.set |= sys::TT_NORMAL__GENERATOR;
@@ -2231,7 +2231,7 @@ impl<'a> UniformInplaceOpts<'a> {
     pub fn new() -> UniformInplaceOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> UniformInplaceOpts<'a> {
         self.0.set |= sys::TT_UNIFORM__GENERATOR;
@@ -2248,7 +2248,7 @@ impl<'a> ExponentialInplaceOpts<'a> {
     pub fn new() -> ExponentialInplaceOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> ExponentialInplaceOpts<'a> {
         self.0.set |= sys::TT_EXPONENTIAL__GENERATOR;
@@ -2265,21 +2265,21 @@ impl<'a> DropoutOpts<'a> {
     pub fn new() -> DropoutOpts<'a> {
         Self::default()
     }
-    /// probability of zeroing, in \[0, 1\]; default 0.5
+    /// probability of zeroing an element, in \[0, 1\]; default: 0.5
     #[must_use]
     pub fn p(mut self, value: f64) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_P;
         self.0.p = value;
         self
     }
-    /// false: do nothing; default true
+    /// whether to apply dropout; default: true
     #[must_use]
     pub fn train(mut self, value: bool) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_TRAIN;
         self.0.train = value as i32;
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_GENERATOR;
@@ -2296,21 +2296,21 @@ impl<'a> RandpermOpts<'a> {
     pub fn new() -> RandpermOpts<'a> {
         Self::default()
     }
-    /// int64 by default; default None
+    /// real dtype that can hold the values; default: int64
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// the CPU by default; default None
+    /// device of the result; default: CPU
     #[must_use]
     pub fn device(mut self, value: Device) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_GENERATOR;
@@ -2327,7 +2327,7 @@ impl<'a> MultinomialOpts<'a> {
     pub fn new() -> MultinomialOpts<'a> {
         Self::default()
     }
-    /// the ctx's own by default; default None
+    /// random number generator; default: the one of the ctx
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> MultinomialOpts<'a> {
         self.0.set |= sys::TT_MULTINOMIAL_GENERATOR;
@@ -2344,7 +2344,7 @@ impl SumOpts {
     pub fn new() -> SumOpts {
         Self::default()
     }
-    /// dtype of the result and the sum; default None
+    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SumOpts {
         self.0.set |= sys::TT_SUM_DTYPE;
@@ -2361,14 +2361,14 @@ impl SumDimOpts {
     pub fn new() -> SumDimOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> SumDimOpts {
         self.0.set |= sys::TT_SUM_DIM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype of the result and the sum; default None
+    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SumDimOpts {
         self.0.set |= sys::TT_SUM_DIM_DTYPE;
@@ -2385,7 +2385,7 @@ impl MeanOpts {
     pub fn new() -> MeanOpts {
         Self::default()
     }
-    /// dtype of the result and the sum; default None
+    /// dtype of the computation and of the result; must be given for integers; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> MeanOpts {
         self.0.set |= sys::TT_MEAN_DTYPE;
@@ -2402,14 +2402,14 @@ impl MeanDimOpts {
     pub fn new() -> MeanDimOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> MeanDimOpts {
         self.0.set |= sys::TT_MEAN_DIM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype of the result and the sum; default None
+    /// dtype of the computation and of the result; must be given for integers; default: none
     #[must_use]
     pub fn dtype(mut self, value: DType) -> MeanDimOpts {
         self.0.set |= sys::TT_MEAN_DIM_DTYPE;
@@ -2426,7 +2426,7 @@ impl MaxDimOpts {
     pub fn new() -> MaxDimOpts {
         Self::default()
     }
-    /// keep the reduced dimension with size 1; default false
+    /// whether the reduced dimension is kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> MaxDimOpts {
         self.0.set |= sys::TT_MAX_DIM_KEEPDIM;
@@ -2443,7 +2443,7 @@ impl MinDimOpts {
     pub fn new() -> MinDimOpts {
         Self::default()
     }
-    /// keep the reduced dimension with size 1; default false
+    /// whether the reduced dimension is kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> MinDimOpts {
         self.0.set |= sys::TT_MIN_DIM_KEEPDIM;
@@ -2460,14 +2460,14 @@ impl ArgmaxOpts {
     pub fn new() -> ArgmaxOpts {
         Self::default()
     }
-    /// dimension to reduce; none: all; default None
+    /// dimension to reduce; default: self is flattened
     #[must_use]
     pub fn dim(mut self, value: i64) -> ArgmaxOpts {
         self.0.set |= sys::TT_ARGMAX_DIM;
         self.0.dim = value;
         self
     }
-    /// keep the reduced dimension with size 1; default false
+    /// whether the reduced dimension is kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> ArgmaxOpts {
         self.0.set |= sys::TT_ARGMAX_KEEPDIM;
@@ -2484,7 +2484,7 @@ impl AnyDimOpts {
     pub fn new() -> AnyDimOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AnyDimOpts {
         self.0.set |= sys::TT_ANY_DIM_KEEPDIM;
@@ -2501,7 +2501,7 @@ impl AllDimOpts {
     pub fn new() -> AllDimOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AllDimOpts {
         self.0.set |= sys::TT_ALL_DIM_KEEPDIM;
@@ -2518,7 +2518,7 @@ impl AmaxOpts {
     pub fn new() -> AmaxOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AmaxOpts {
         self.0.set |= sys::TT_AMAX_KEEPDIM;
@@ -2535,7 +2535,7 @@ impl AminOpts {
     pub fn new() -> AminOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AminOpts {
         self.0.set |= sys::TT_AMIN_KEEPDIM;
@@ -2552,7 +2552,7 @@ impl LogsumexpOpts {
     pub fn new() -> LogsumexpOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> LogsumexpOpts {
         self.0.set |= sys::TT_LOGSUMEXP_KEEPDIM;
@@ -2569,14 +2569,14 @@ impl VarOpts {
     pub fn new() -> VarOpts {
         Self::default()
     }
-    /// 0: of the whole population; 1: estimated from a sample; default 1.0
+    /// subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0
     #[must_use]
     pub fn correction(mut self, value: f64) -> VarOpts {
         self.0.set |= sys::TT_VAR_CORRECTION;
         self.0.correction = value;
         self
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> VarOpts {
         self.0.set |= sys::TT_VAR_KEEPDIM;
@@ -2593,14 +2593,14 @@ impl StdOpts {
     pub fn new() -> StdOpts {
         Self::default()
     }
-    /// 0: of the whole population; 1: estimated from a sample; default 1.0
+    /// subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0
     #[must_use]
     pub fn correction(mut self, value: f64) -> StdOpts {
         self.0.set |= sys::TT_STD_CORRECTION;
         self.0.correction = value;
         self
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> StdOpts {
         self.0.set |= sys::TT_STD_KEEPDIM;
@@ -2617,14 +2617,14 @@ impl VarMeanOpts {
     pub fn new() -> VarMeanOpts {
         Self::default()
     }
-    /// 0: of the whole population; 1: estimated from a sample; default 1.0
+    /// subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0
     #[must_use]
     pub fn correction(mut self, value: f64) -> VarMeanOpts {
         self.0.set |= sys::TT_VAR_MEAN_CORRECTION;
         self.0.correction = value;
         self
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> VarMeanOpts {
         self.0.set |= sys::TT_VAR_MEAN_KEEPDIM;
@@ -2641,7 +2641,7 @@ impl ProdOpts {
     pub fn new() -> ProdOpts {
         Self::default()
     }
-    /// dtype of the result and the product; default None
+    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ProdOpts {
         self.0.set |= sys::TT_PROD_DTYPE;
@@ -2658,14 +2658,14 @@ impl ProdDimOpts {
     pub fn new() -> ProdDimOpts {
         Self::default()
     }
-    /// keep the reduced dimension with size 1; default false
+    /// whether the reduced dimension is kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> ProdDimOpts {
         self.0.set |= sys::TT_PROD_DIM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype of the result and the product; default None
+    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ProdDimOpts {
         self.0.set |= sys::TT_PROD_DIM_DTYPE;
@@ -2682,14 +2682,14 @@ impl ArgminOpts {
     pub fn new() -> ArgminOpts {
         Self::default()
     }
-    /// dimension to reduce; none: all; default None
+    /// dimension to reduce; default: self is flattened
     #[must_use]
     pub fn dim(mut self, value: i64) -> ArgminOpts {
         self.0.set |= sys::TT_ARGMIN_DIM;
         self.0.dim = value;
         self
     }
-    /// keep the reduced dimension with size 1; default false
+    /// whether the reduced dimension is kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> ArgminOpts {
         self.0.set |= sys::TT_ARGMIN_KEEPDIM;
@@ -2706,14 +2706,14 @@ impl NormOpts {
     pub fn new() -> NormOpts {
         Self::default()
     }
-    /// keep the reduced dimensions with size 1; default false
+    /// whether the reduced dimensions are kept with size 1; default: false
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> NormOpts {
         self.0.set |= sys::TT_NORM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype that self is converted to first; default None
+    /// dtype to which self is converted first; default: that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> NormOpts {
         self.0.set |= sys::TT_NORM_DTYPE;
@@ -2730,56 +2730,56 @@ impl InterpolateOpts {
     pub fn new() -> InterpolateOpts {
         Self::default()
     }
-    /// of all dimensions, instead of size; default None
+    /// factor of all spatial dimensions, instead of size; default: none
     #[must_use]
     pub fn scale_factor(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_FACTOR;
         self.0.scale_factor = value;
         self
     }
-    /// nearest; linear, bilinear, trilinear: of 1, 2, 3 dimensions; nearest-exact; area: means; bicubic: of 2; default "nearest"
+    /// nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2; trilinear: 3; default: "nearest"
     #[must_use]
     pub fn mode(mut self, value: Interpolation) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_MODE;
         self.0.mode = value as i32;
         self
     }
-    /// the outermost elements' centres fall together, not their edges; default None
+    /// whether the centers of the corner elements are aligned instead of their outer edges; default: none
     #[must_use]
     pub fn align_corners(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_ALIGN_CORNERS;
         self.0.align_corners = value as i32;
         self
     }
-    /// let the rounded sizes make the scale; default None
+    /// whether the scale is computed from the rounded sizes; default: none
     #[must_use]
     pub fn recompute_scale_factor(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_RECOMPUTE_SCALE_FACTOR;
         self.0.recompute_scale_factor = value as i32;
         self
     }
-    /// not implemented; default false
+    /// not implemented; must be false; default: false
     #[must_use]
     pub fn antialias(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_ANTIALIAS;
         self.0.antialias = value as i32;
         self
     }
-    /// factor of the third-last dimension instead; default None
+    /// factor of the third-last dimension, instead of scale_factor; default: none
     #[must_use]
     pub fn scale_d(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_D;
         self.0.scale_d = value;
         self
     }
-    /// of the last but one; default None
+    /// factor of the second-last dimension; default: none
     #[must_use]
     pub fn scale_h(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_H;
         self.0.scale_h = value;
         self
     }
-    /// of the last; default None
+    /// factor of the last dimension; default: none
     #[must_use]
     pub fn scale_w(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_W;
@@ -2796,7 +2796,7 @@ impl CumsumOpts {
     pub fn new() -> CumsumOpts {
         Self::default()
     }
-    /// dtype of the result and the sums; default None
+    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> CumsumOpts {
         self.0.set |= sys::TT_CUMSUM_DTYPE;
@@ -2813,7 +2813,7 @@ impl CumprodOpts {
     pub fn new() -> CumprodOpts {
         Self::default()
     }
-    /// dtype of the result and the products; default None
+    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
     #[must_use]
     pub fn dtype(mut self, value: DType) -> CumprodOpts {
         self.0.set |= sys::TT_CUMPROD_DTYPE;
@@ -2830,7 +2830,7 @@ impl SoftmaxOpts {
     pub fn new() -> SoftmaxOpts {
         Self::default()
     }
-    /// converts self first; default None
+    /// dtype to which self is converted first; default: no conversion
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SoftmaxOpts {
         self.0.set |= sys::TT_SOFTMAX_DTYPE;
@@ -2847,7 +2847,7 @@ impl SoftminOpts {
     pub fn new() -> SoftminOpts {
         Self::default()
     }
-    /// converts input first; default None
+    /// dtype to which input is converted first; default: no conversion
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SoftminOpts {
         self.0.set |= sys::TT_SOFTMIN_DTYPE;
@@ -2864,7 +2864,7 @@ impl LogSoftmaxOpts {
     pub fn new() -> LogSoftmaxOpts {
         Self::default()
     }
-    /// converts self first; default None
+    /// dtype to which self is converted first; default: no conversion
     #[must_use]
     pub fn dtype(mut self, value: DType) -> LogSoftmaxOpts {
         self.0.set |= sys::TT_LOG_SOFTMAX_DTYPE;
@@ -2881,21 +2881,21 @@ impl SortOpts {
     pub fn new() -> SortOpts {
         Self::default()
     }
-    /// dimension to sort along; default -1
+    /// dimension to sort along; default: -1
     #[must_use]
     pub fn dim(mut self, value: i64) -> SortOpts {
         self.0.set |= sys::TT_SORT_DIM;
         self.0.dim = value;
         self
     }
-    /// the largest first; default false
+    /// whether the largest element is first; default: false
     #[must_use]
     pub fn descending(mut self, value: bool) -> SortOpts {
         self.0.set |= sys::TT_SORT_DESCENDING;
         self.0.descending = value as i32;
         self
     }
-    /// equal elements keep their order, as they do anyway; default false
+    /// accepted for compatibility: sorting is always stable; default: false
     #[must_use]
     pub fn stable(mut self, value: bool) -> SortOpts {
         self.0.set |= sys::TT_SORT_STABLE;
@@ -2912,21 +2912,21 @@ impl ArgsortOpts {
     pub fn new() -> ArgsortOpts {
         Self::default()
     }
-    /// dimension to sort along; default -1
+    /// dimension to sort along; default: -1
     #[must_use]
     pub fn dim(mut self, value: i64) -> ArgsortOpts {
         self.0.set |= sys::TT_ARGSORT_DIM;
         self.0.dim = value;
         self
     }
-    /// the largest first; default false
+    /// whether the largest element is first; default: false
     #[must_use]
     pub fn descending(mut self, value: bool) -> ArgsortOpts {
         self.0.set |= sys::TT_ARGSORT_DESCENDING;
         self.0.descending = value as i32;
         self
     }
-    /// equal elements keep their order, as they do anyway; default false
+    /// accepted for compatibility: sorting is always stable; default: false
     #[must_use]
     pub fn stable(mut self, value: bool) -> ArgsortOpts {
         self.0.set |= sys::TT_ARGSORT_STABLE;
@@ -2943,21 +2943,21 @@ impl TopkOpts {
     pub fn new() -> TopkOpts {
         Self::default()
     }
-    /// dimension to pick from; default -1
+    /// dimension to select from; default: -1
     #[must_use]
     pub fn dim(mut self, value: i64) -> TopkOpts {
         self.0.set |= sys::TT_TOPK_DIM;
         self.0.dim = value;
         self
     }
-    /// false: the smallest; default true
+    /// false: the smallest elements; default: true
     #[must_use]
     pub fn largest(mut self, value: bool) -> TopkOpts {
         self.0.set |= sys::TT_TOPK_LARGEST;
         self.0.largest = value as i32;
         self
     }
-    /// in order, as they are anyway; default true
+    /// accepted for compatibility: the result is always sorted; default: true
     #[must_use]
     pub fn sorted(mut self, value: bool) -> TopkOpts {
         self.0.set |= sys::TT_TOPK_SORTED;
@@ -2974,28 +2974,28 @@ impl<'a> SearchsortedOpts<'a> {
     pub fn new() -> SearchsortedOpts<'a> {
         Self::default()
     }
-    /// the result is int32 instead of int64; default false
+    /// whether the result is int32 instead of int64; default: false
     #[must_use]
     pub fn out_int32(mut self, value: bool) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_OUT_INT32;
         self.0.out_int32 = value as i32;
         self
     }
-    /// count equal elements, too; default false
+    /// whether elements equal to the value are counted, too; default: false
     #[must_use]
     pub fn right(mut self, value: bool) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_RIGHT;
         self.0.right = value as i32;
         self
     }
-    /// left or right: another way to say right; default "none"
+    /// left or right; alternative to right; default: "none"
     #[must_use]
     pub fn side(mut self, value: Side) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_SIDE;
         self.0.side = value as i32;
         self
     }
-    /// the positions that sort the rows, if they are not in order; default None
+    /// indices that sort sorted_sequence along its last dimension, if it is not sorted; default: none
     #[must_use]
     pub fn sorter(mut self, value: &'a Tensor) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_SORTER;
@@ -3012,14 +3012,14 @@ impl BucketizeOpts {
     pub fn new() -> BucketizeOpts {
         Self::default()
     }
-    /// the result is int32 instead of int64; default false
+    /// whether the result is int32 instead of int64; default: false
     #[must_use]
     pub fn out_int32(mut self, value: bool) -> BucketizeOpts {
         self.0.set |= sys::TT_BUCKETIZE_OUT_INT32;
         self.0.out_int32 = value as i32;
         self
     }
-    /// an element equal to a boundary lies behind it; default false
+    /// whether boundaries equal to the element are counted, too; default: false
     #[must_use]
     pub fn right(mut self, value: bool) -> BucketizeOpts {
         self.0.set |= sys::TT_BUCKETIZE_RIGHT;
@@ -3036,28 +3036,28 @@ impl UniqueOpts {
     pub fn new() -> UniqueOpts {
         Self::default()
     }
-    /// in order, as they are anyway; default true
+    /// accepted for compatibility: the result is always sorted; default: true
     #[must_use]
     pub fn sorted(mut self, value: bool) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_SORTED;
         self.0.sorted = value as i32;
         self
     }
-    /// for each element the position of its value in the result; default false
+    /// whether to return, for each element, the index of its value in the result; default: false
     #[must_use]
     pub fn return_inverse(mut self, value: bool) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_RETURN_INVERSE;
         self.0.return_inverse = value as i32;
         self
     }
-    /// how often each value occurs; default false
+    /// whether to return the number of occurrences of each value; default: false
     #[must_use]
     pub fn return_counts(mut self, value: bool) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_RETURN_COUNTS;
         self.0.return_counts = value as i32;
         self
     }
-    /// compare the slices of this dimension; none: elements; default None
+    /// dimension whose slices are compared; default: elements of the flattened tensor
     #[must_use]
     pub fn dim(mut self, value: i64) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_DIM;
@@ -3074,7 +3074,7 @@ impl RoundOpts {
     pub fn new() -> RoundOpts {
         Self::default()
     }
-    /// digits behind the point that are kept; negative ones count tens, hundreds, …; default 0
+    /// number of decimal places; negative values round to tens, hundreds, …; default: 0
     #[must_use]
     pub fn decimals(mut self, value: i64) -> RoundOpts {
         self.0.set |= sys::TT_ROUND_DECIMALS;
@@ -3091,21 +3091,21 @@ impl SliceOpts {
     pub fn new() -> SliceOpts {
         Self::default()
     }
-    /// first index; default None
+    /// first index; default: the first
     #[must_use]
     pub fn start(mut self, value: i64) -> SliceOpts {
         self.0.set |= sys::TT_SLICE_START;
         self.0.start = value;
         self
     }
-    /// index after the last; default None
+    /// end of the indices, which it excludes; default: the size of dim
     #[must_use]
     pub fn end(mut self, value: i64) -> SliceOpts {
         self.0.set |= sys::TT_SLICE_END;
         self.0.end = value;
         self
     }
-    /// at least 1; default 1
+    /// difference between indices, at least 1; default: 1
     #[must_use]
     pub fn step(mut self, value: i64) -> SliceOpts {
         self.0.set |= sys::TT_SLICE_STEP;
@@ -3122,7 +3122,7 @@ impl AsStridedOpts {
     pub fn new() -> AsStridedOpts {
         Self::default()
     }
-    /// first element in the storage; default: that of self; default None
+    /// first element in the storage; default: that of self
     #[must_use]
     pub fn storage_offset(mut self, value: i64) -> AsStridedOpts {
         self.0.set |= sys::TT_AS_STRIDED_STORAGE_OFFSET;
@@ -3139,14 +3139,14 @@ impl FlattenOpts {
     pub fn new() -> FlattenOpts {
         Self::default()
     }
-    /// first dimension to join; default 0
+    /// first dimension to join; default: 0
     #[must_use]
     pub fn start_dim(mut self, value: i64) -> FlattenOpts {
         self.0.set |= sys::TT_FLATTEN_START_DIM;
         self.0.start_dim = value;
         self
     }
-    /// last dimension to join; default -1
+    /// last dimension to join; default: -1
     #[must_use]
     pub fn end_dim(mut self, value: i64) -> FlattenOpts {
         self.0.set |= sys::TT_FLATTEN_END_DIM;
@@ -3163,7 +3163,7 @@ impl UnbindOpts {
     pub fn new() -> UnbindOpts {
         Self::default()
     }
-    /// dimension to take apart; default 0
+    /// dimension to remove; default: 0
     #[must_use]
     pub fn dim(mut self, value: i64) -> UnbindOpts {
         self.0.set |= sys::TT_UNBIND_DIM;
@@ -3180,21 +3180,21 @@ impl DiagonalOpts {
     pub fn new() -> DiagonalOpts {
         Self::default()
     }
-    /// 0: the main diagonal; above it if positive, below it if negative; default 0
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0
     #[must_use]
     pub fn offset(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_OFFSET;
         self.0.offset = value;
         self
     }
-    /// dimension of the rows; default 0
+    /// dimension of the rows; default: 0
     #[must_use]
     pub fn dim1(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_DIM1;
         self.0.dim1 = value;
         self
     }
-    /// dimension of the columns; default 1
+    /// dimension of the columns; default: 1
     #[must_use]
     pub fn dim2(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_DIM2;
