@@ -27,8 +27,8 @@ struct ParamGroup {
   double extra[kNumExtras];  // nan: absent
 };
 
-// A kind of optimizer. factors fills item.f and item.flags for a parameter whose step counter
-// becomes `step`, and returns which states it has (bit mask).
+// A kind of optimizer. `factors` fills the item's factors and flags for a parameter whose step
+// counter becomes `step`, and returns the bit mask of the states that it has.
 struct OptimClass {
   const char* name;
   OptimRule rule;

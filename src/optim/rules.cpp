@@ -12,10 +12,10 @@ static uint32_t ascends(double maximize) { return maximize != 0 ? kOptimMaximize
 static uint32_t sgd_factors(const double* v, double, OptimItem* item) {
   constexpr auto& t = kSGDValues;
   const double momentum = v[at(t, "momentum")];
-  item->f[0] = v[at(t, "lr")];
-  item->f[1] = momentum;
-  item->f[2] = 1 - v[at(t, "dampening")];
-  item->f[3] = v[at(t, "weight_decay")];
+  item->factors.sgd.lr = v[at(t, "lr")];
+  item->factors.sgd.momentum = momentum;
+  item->factors.sgd.gradient_share = 1 - v[at(t, "dampening")];
+  item->factors.sgd.weight_decay = v[at(t, "weight_decay")];
   item->flags = ascends(v[at(t, "maximize")]) | (v[at(t, "nesterov")] != 0 ? kOptimNesterov : 0u);
   return momentum != 0;
 }
@@ -27,14 +27,14 @@ static uint32_t adam_factors(const double* v, double step, OptimItem* item) {
   const double beta2 = v[at(t, "beta2")];
   const double decay = v[at(t, "weight_decay")];
   const bool decoupled = v[at(t, "decoupled_weight_decay")] != 0;
-  item->f[0] = lr / (1 - pow(beta1, step));
-  item->f[1] = 1 - beta1;
-  item->f[2] = beta2;
-  item->f[3] = 1 - beta2;
-  item->f[4] = pow(1 - pow(beta2, step), -0.5);
-  item->f[5] = v[at(t, "eps")];
-  item->f[6] = decoupled ? 0 : decay;
-  item->f[7] = decoupled ? 1 - lr * decay : 1;
+  item->factors.adam.step_size = lr / (1 - pow(beta1, step));
+  item->factors.adam.m_share = 1 - beta1;
+  item->factors.adam.beta2 = beta2;
+  item->factors.adam.v_share = 1 - beta2;
+  item->factors.adam.root_scale = pow(1 - pow(beta2, step), -0.5);
+  item->factors.adam.eps = v[at(t, "eps")];
+  item->factors.adam.weight_decay = decoupled ? 0 : decay;
+  item->factors.adam.shrink = decoupled ? 1 - lr * decay : 1;
   item->flags = ascends(v[at(t, "maximize")]);
   return v[at(t, "amsgrad")] != 0 ? 7 : 3;
 }
@@ -43,21 +43,21 @@ static uint32_t rmsprop_factors(const double* v, double, OptimItem* item) {
   constexpr auto& t = kRMSpropValues;
   const double alpha = v[at(t, "alpha")];
   const double momentum = v[at(t, "momentum")];
-  item->f[0] = v[at(t, "lr")];
-  item->f[1] = alpha;
-  item->f[2] = 1 - alpha;
-  item->f[3] = v[at(t, "eps")];
-  item->f[4] = v[at(t, "weight_decay")];
-  item->f[5] = momentum;
+  item->factors.rmsprop.lr = v[at(t, "lr")];
+  item->factors.rmsprop.alpha = alpha;
+  item->factors.rmsprop.square_share = 1 - alpha;
+  item->factors.rmsprop.eps = v[at(t, "eps")];
+  item->factors.rmsprop.weight_decay = v[at(t, "weight_decay")];
+  item->factors.rmsprop.momentum = momentum;
   item->flags = ascends(v[at(t, "maximize")]);
   return 1u | (v[at(t, "centered")] != 0 ? 2u : 0u) | (momentum > 0 ? 4u : 0u);
 }
 
 static uint32_t adagrad_factors(const double* v, double step, OptimItem* item) {
   constexpr auto& t = kAdagradValues;
-  item->f[0] = v[at(t, "lr")] / (1 + (step - 1) * v[at(t, "lr_decay")]);
-  item->f[1] = v[at(t, "eps")];
-  item->f[2] = v[at(t, "weight_decay")];
+  item->factors.adagrad.lr = v[at(t, "lr")] / (1 + (step - 1) * v[at(t, "lr_decay")]);
+  item->factors.adagrad.eps = v[at(t, "eps")];
+  item->factors.adagrad.weight_decay = v[at(t, "weight_decay")];
   item->flags = ascends(v[at(t, "maximize")]);
   return 1;
 }
@@ -70,19 +70,51 @@ static_assert(at(kAdamWValues, "amsgrad") == at(kAdamValues, "amsgrad") &&
 static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") &&
               at(kAdamWValues, "weight_decay") == at(kAdamValues, "weight_decay"));
 
-static constinit const OptimClass kSgd = {"SGD", kOptimSgd,  kSGDValues, {"momentum_buffer"},
-                                          false, "momentum", sgd_factors};
+static constinit const OptimClass kSgd = {
+    .name = "SGD",
+    .rule = kOptimSgd,
+    .values = kSGDValues,
+    .states = {"momentum_buffer"},
+    .counts_steps = false,
+    .momentum = "momentum",
+    .factors = sgd_factors,
+};
 static constinit const OptimClass kAdam = {
-    "Adam", kOptimAdam, kAdamValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
-    true,   "beta1",    adam_factors};
+    .name = "Adam",
+    .rule = kOptimAdam,
+    .values = kAdamValues,
+    .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+    .counts_steps = true,
+    .momentum = "beta1",
+    .factors = adam_factors,
+};
 static constinit const OptimClass kAdamW = {
-    "AdamW", kOptimAdam, kAdamWValues, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
-    true,    "beta1",    adam_factors};
+    .name = "AdamW",
+    .rule = kOptimAdam,
+    .values = kAdamWValues,
+    .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+    .counts_steps = true,
+    .momentum = "beta1",
+    .factors = adam_factors,
+};
 static constinit const OptimClass kRmsprop = {
-    "RMSprop", kOptimRmsprop, kRMSpropValues, {"square_avg", "grad_avg", "momentum_buffer"},
-    true,      "momentum",    rmsprop_factors};
-static constinit const OptimClass kAdagrad = {"Adagrad", kOptimAdagrad, kAdagradValues, {"sum"},
-                                              true,      nullptr,       adagrad_factors};
+    .name = "RMSprop",
+    .rule = kOptimRmsprop,
+    .values = kRMSpropValues,
+    .states = {"square_avg", "grad_avg", "momentum_buffer"},
+    .counts_steps = true,
+    .momentum = "momentum",
+    .factors = rmsprop_factors,
+};
+static constinit const OptimClass kAdagrad = {
+    .name = "Adagrad",
+    .rule = kOptimAdagrad,
+    .values = kAdagradValues,
+    .states = {"sum"},
+    .counts_steps = true,
+    .momentum = nullptr,
+    .factors = adagrad_factors,
+};
 
 static void at_least_0(double v, const char* name) {
   if (!(v >= 0)) fail_arg(TT_INVALID_ARG, name, "{} is {}: must be at least 0", name, v);

@@ -10,25 +10,68 @@ enum OptimRule : int32_t { kOptimSgd, kOptimAdam, kOptimRmsprop, kOptimAdagrad }
 enum OptimFlags : uint32_t { kOptimMaximize = 1, kOptimNesterov = 2 };
 
 constexpr int kOptimStates = 3;
-constexpr int kOptimFactors = 8;
 constexpr int64_t kOptimUnit = 16384;  // elements of a unit; the last of a tensor may hold fewer
 
-// One tensor: n elements (a complex number counts as two), in the same order in all arrays. g is
-// the gradient, negated if kOptimMaximize, plus weight_decay * p if that is not 0. f: by rule,
-//   SGD      lr, momentum, 1 - dampening, weight_decay. State: momentum buffer (NULL: no momentum)
-//            b = momentum b + (1 - dampening) g, at first b = g; d = kOptimNesterov ? g + momentum
-//            b : b; p -= lr d
-//   Adam     step size, 1 - beta1, beta2, 1 - beta2, 1 / sqrt(bias correction 2), eps,
-//   weight_decay, factor of p. State: m, v,
-//            largest v (NULL: not kept)
-//            p *= factor; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g g; p -= step size m
-//            / (sqrt(v) f[4] + eps)
-//   RMSprop  lr, alpha, 1 - alpha, eps, weight_decay, momentum. State: s, mean (NULL: not
-//   centered), momentum buffer (NULL: none)
-//            s = alpha s + (1 - alpha) g g; u = g / (sqrt(s - mean mean) + eps); b = momentum b +
-//            u; p -= lr b
-//   Adagrad  lr, eps, weight_decay. State: sum
-//            sum += g g; p -= lr g / (sqrt(sum) + eps)
+// The factors of one step, by rule. g is the gradient, negated if kOptimMaximize, plus
+// weight_decay * p if that is not 0.
+
+// State: momentum buffer b (NULL: no momentum).
+//   b = momentum b + gradient_share g, at first b = g
+//   p -= lr (kOptimNesterov ? g + momentum b : b)
+struct SgdFactors {
+  double lr;
+  double momentum;
+  double gradient_share;  // 1 - dampening
+  double weight_decay;
+};
+
+// State: m, v, largest v (NULL: not kept).
+//   p *= shrink
+//   m += m_share (g - m)
+//   v = beta2 v + v_share g g
+//   p -= step_size m / (sqrt(v) root_scale + eps)
+struct AdamFactors {
+  double step_size;  // lr / (1 - beta1^step)
+  double m_share;    // 1 - beta1
+  double beta2;
+  double v_share;     // 1 - beta2
+  double root_scale;  // 1 / sqrt(1 - beta2^step)
+  double eps;
+  double weight_decay;
+  double shrink;  // 1 - lr weight_decay if that is decoupled, else 1
+};
+
+// State: s, mean (NULL: not centered), momentum buffer b (NULL: none).
+//   s = alpha s + square_share g g
+//   u = g / (sqrt(s - mean mean) + eps)
+//   b = momentum b + u
+//   p -= lr b
+struct RmspropFactors {
+  double lr;
+  double alpha;
+  double square_share;  // 1 - alpha
+  double eps;
+  double weight_decay;
+  double momentum;
+};
+
+// State: sum.
+//   sum += g g
+//   p -= lr g / (sqrt(sum) + eps)
+struct AdagradFactors {
+  double lr;  // divided by 1 + lr_decay (step - 1)
+  double eps;
+  double weight_decay;
+};
+
+union OptimFactors {
+  SgdFactors sgd;
+  AdamFactors adam;
+  RmspropFactors rmsprop;
+  AdagradFactors adagrad;
+};
+
+// One tensor: n elements (a complex number counts as two), in the same order in all arrays.
 struct OptimItem {
   char* param;
   const char* grad;
@@ -39,7 +82,7 @@ struct OptimItem {
   uint32_t flags;
   uint32_t fresh;  // bit k: state[k] holds nothing yet and counts as 0
   uint32_t pad_;
-  double f[kOptimFactors];
+  OptimFactors factors;  // of the plan's rule
 };
 
 // Units: pieces of kOptimUnit elements of the items, in their order.

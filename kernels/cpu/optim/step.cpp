@@ -56,106 +56,144 @@ template <class T> struct Run {
   T* s[kOptimStates];
 };
 
-// What the rules share: factors as vectors, the sign of the gradient, which states are there and
+// What the rules share: the sign of the gradient, the weight decay, which states are there and
 // which are fresh.
 template <class T> struct Rule {
   using V = Vec<T>;
-  V f[kOptimFactors];
-  V sign;
-  bool decay, nesterov, near_g, has[kOptimStates], fresh[kOptimStates];
+  V sign, weight_decay;
+  bool decays, nesterov, has[kOptimStates], fresh[kOptimStates];
 
-  // decay_at, share_at: where f has the weight decay, and the gradient's share of its average.
-  TT_INLINE Rule(const OptimItem& item, int decay_at, int share_at) {
-    for (int k = 0; k < kOptimFactors; k++) f[k] = splat(T(item.f[k]));
+  TT_INLINE Rule(const OptimItem& item, double decay) {
     sign = splat(T(item.flags & kOptimMaximize ? -1 : 1));
-    near_g = item.f[share_at] >= 0.5;
-    decay = item.f[decay_at] != 0;
+    weight_decay = splat(T(decay));
+    decays = decay != 0;
     nesterov = item.flags & kOptimNesterov;
     for (int k = 0; k < kOptimStates; k++) {
       has[k] = item.state[k];
       fresh[k] = item.fresh >> k & 1;
     }
   }
-  TT_INLINE V grad(const Run<T>& r, V p, V weight_decay) const {
+  TT_INLINE V grad(const Run<T>& r, V p) const {
     const V g = sign * load(r.g);
-    return decay ? vfma(p, weight_decay, g) : g;
-  }
-  // m + (1 - decay) (g - m), from the side that is nearer: exactly g for decay 0.
-  TT_INLINE V average(V m, V g, int share) const {
-    const V d = g - m;
-    return near_g ? vfma(d, f[share] - splat(T(1)), g) : vfma(d, f[share], m);
+    return decays ? vfma(p, weight_decay, g) : g;
   }
   TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
 };
 
+// A running average to which each gradient contributes `share` in [0, 1].
+template <class T> struct Average {
+  using V = Vec<T>;
+  V share;
+  bool near_g;
+
+  TT_INLINE explicit Average(double s) : share(splat(T(s))), near_g(s >= 0.5) {}
+  // m + share (g - m), computed from the nearer end: exactly g if share is 1.
+  TT_INLINE V operator()(V m, V g) const {
+    const V d = g - m;
+    return near_g ? vfma(d, share - splat(T(1)), g) : vfma(d, share, m);
+  }
+};
+
 template <class T> struct Sgd : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Sgd(const OptimItem& item) : Rule<T>(item, 3, 0) {}
+  V lr, momentum, gradient_share;
+
+  TT_INLINE explicit Sgd(const OptimItem& item)
+      : Rule<T>(item, item.factors.sgd.weight_decay),
+        lr(splat(T(item.factors.sgd.lr))),
+        momentum(splat(T(item.factors.sgd.momentum))),
+        gradient_share(splat(T(item.factors.sgd.gradient_share))) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     V p = load(r.p);
-    V g = this->grad(r, p, this->f[3]);
+    V g = this->grad(r, p);
     if (this->has[0]) {
-      const V b = this->fresh[0] ? g : vfma(load(r.s[0]), this->f[1], g * this->f[2]);
+      const V b = this->fresh[0] ? g : vfma(load(r.s[0]), momentum, g * gradient_share);
       store(r.s[0], b);
-      g = this->nesterov ? vfma(b, this->f[1], g) : b;
+      g = this->nesterov ? vfma(b, momentum, g) : b;
     }
-    store(r.p, V(p - this->f[0] * g));
+    store(r.p, V(p - lr * g));
   }
 };
 
 template <class T> struct Adam : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Adam(const OptimItem& item) : Rule<T>(item, 6, 1) {}
+  V step_size, beta2, v_share, root_scale, eps, shrink;
+  Average<T> average;
+
+  TT_INLINE explicit Adam(const OptimItem& item)
+      : Rule<T>(item, item.factors.adam.weight_decay),
+        step_size(splat(T(item.factors.adam.step_size))),
+        beta2(splat(T(item.factors.adam.beta2))),
+        v_share(splat(T(item.factors.adam.v_share))),
+        root_scale(splat(T(item.factors.adam.root_scale))),
+        eps(splat(T(item.factors.adam.eps))),
+        shrink(splat(T(item.factors.adam.shrink))),
+        average(item.factors.adam.m_share) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     V p = load(r.p);
-    const V g = this->grad(r, p, this->f[6]);
-    p = p * this->f[7];
+    const V g = this->grad(r, p);
+    p = p * shrink;
     V m = this->state(r, 0);
     V v = this->state(r, 1);
-    m = this->average(m, g, 1);
-    v = vfma(v, this->f[2], V(g * g * this->f[3]));
+    m = average(m, g);
+    v = vfma(v, beta2, V(g * g * v_share));
     store(r.s[0], m);
     store(r.s[1], v);
     if (this->has[2]) {
       v = vlarger(this->state(r, 2), v);
       store(r.s[2], v);
     }
-    const V size = vfma(vsqrt(v), this->f[4], this->f[5]);
-    store(r.p, V(p - this->f[0] * m / size));
+    const V size = vfma(vsqrt(v), root_scale, eps);
+    store(r.p, V(p - step_size * m / size));
   }
 };
 
 template <class T> struct Rmsprop : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Rmsprop(const OptimItem& item) : Rule<T>(item, 4, 2) {}
+  V lr, alpha, square_share, eps, momentum;
+  Average<T> average;
+
+  TT_INLINE explicit Rmsprop(const OptimItem& item)
+      : Rule<T>(item, item.factors.rmsprop.weight_decay),
+        lr(splat(T(item.factors.rmsprop.lr))),
+        alpha(splat(T(item.factors.rmsprop.alpha))),
+        square_share(splat(T(item.factors.rmsprop.square_share))),
+        eps(splat(T(item.factors.rmsprop.eps))),
+        momentum(splat(T(item.factors.rmsprop.momentum))),
+        average(item.factors.rmsprop.square_share) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     const V p = load(r.p);
-    const V g = this->grad(r, p, this->f[4]);
-    V s = vfma(this->state(r, 0), this->f[1], V(g * g * this->f[2]));
+    const V g = this->grad(r, p);
+    V s = vfma(this->state(r, 0), alpha, V(g * g * square_share));
     store(r.s[0], s);
     if (this->has[1]) {
-      const V mean = this->average(this->state(r, 1), g, 2);
+      const V mean = average(this->state(r, 1), g);
       store(r.s[1], mean);
       s = s - mean * mean;
     }
-    V u = g / (vsqrt(s) + this->f[3]);
+    V u = g / (vsqrt(s) + eps);
     if (this->has[2]) {
-      u = vfma(this->state(r, 2), this->f[5], u);
+      u = vfma(this->state(r, 2), momentum, u);
       store(r.s[2], u);
     }
-    store(r.p, V(p - this->f[0] * u));
+    store(r.p, V(p - lr * u));
   }
 };
 
 template <class T> struct Adagrad : Rule<T> {
   using typename Rule<T>::V;
-  TT_INLINE explicit Adagrad(const OptimItem& item) : Rule<T>(item, 2, 0) {}
+  V lr, eps;
+
+  TT_INLINE explicit Adagrad(const OptimItem& item)
+      : Rule<T>(item, item.factors.adagrad.weight_decay),
+        lr(splat(T(item.factors.adagrad.lr))),
+        eps(splat(T(item.factors.adagrad.eps))) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     const V p = load(r.p);
-    const V g = this->grad(r, p, this->f[2]);
+    const V g = this->grad(r, p);
     const V sum = vfma(g, g, this->state(r, 0));
     store(r.s[0], sum);
-    store(r.p, V(p - this->f[0] * g / (vsqrt(sum) + this->f[1])));
+    store(r.p, V(p - lr * g / (vsqrt(sum) + eps)));
   }
 };
 
