@@ -1,5 +1,6 @@
-"""Reads the samples of the op table (tests/op_table/samples/*.toml), checks them against the schemas of
-the operators that use them, and writes them as a C table. The README beside them explains the lines."""
+"""Reads the samples of the op table (tests/op_table/samples/*.toml), checks them against the
+schemas of the operators that use them, and writes them as a C table. The README beside them
+explains the lines."""
 import difflib
 import json
 import math
@@ -67,7 +68,8 @@ DRAWN_KEYS = {
     "weights",
 }
 ALIASES = {"self": 0, "other": 1}
-MAX_DIMS, MAX_ITEMS = 5, 4  # of TensorSpec and Sample in tests/op_table/op_table.h
+# Sizes of arrays in tests/op_table/op_table.h and samples.c.
+MAX_DIMS, MAX_ITEMS, MAX_NO_GRADIENT = 5, 4, 2
 
 
 class SampleError(Exception):
@@ -87,6 +89,7 @@ class Line:
 @dataclass
 class Group:
     name: str
+    family: str  # the file that it is in
     where: str
     keys: dict = field(repr=False)
     lines: list = field(default_factory=list)
@@ -100,13 +103,14 @@ def load(root):
     groups = {}
     for path in sorted(Path(root, FOLDER).glob("*.toml")):
         for name, keys in tomllib.loads(path.read_text()).items():
-            add_group(groups, name, f"{path.name}: [{name}]", keys)
+            add_group(groups, name, path.stem, keys)
     for group in groups.values():
         group.lines = lines_of(group, groups, ())
     return groups
 
 
-def add_group(groups, name, where, keys):
+def add_group(groups, name, family, keys):
+    where = f"{family}.toml: [{name}]"
     if name in groups:
         raise SampleError(f"{where} is already in {groups[name].where}")
     if not isinstance(keys, dict):
@@ -119,7 +123,7 @@ def add_group(groups, name, where, keys):
             raise SampleError(f"{where}: unknown key {key!r} of drawn{meant(key, DRAWN_KEYS)}")
     if ("low" in keys.get("drawn", {})) != ("high" in keys.get("drawn", {})):
         raise SampleError(f"{where}: drawn has low and high, or neither")
-    groups[name] = Group(name, where, keys)
+    groups[name] = Group(name, family, where, keys)
 
 
 def lines_of(group, groups, seen):
@@ -130,9 +134,8 @@ def lines_of(group, groups, seen):
     if "include" in group.keys:
         name = group.keys["include"]
         if name not in groups:
-            raise SampleError(
-                f"{group.where} includes {name!r}, which is no group" f"{meant(name, groups)}"
-            )
+            hint = meant(name, groups)
+            raise SampleError(f"{group.where} includes {name!r}, which is no group{hint}")
         lines += lines_of(groups[name], groups, (*seen, group.name))
     for number, sample in enumerate(group.keys.get("samples", []), 1):
         lines.append(read_line(f"{group.where} sample {number}", sample))
@@ -201,11 +204,11 @@ def flatten(where, data):
     return (len(parts), *parts[0][0]), elements, parts[0][2]
 
 
-SPEC = re.compile(r"(\w+)\(([\d,]*)\)(?: (below|with) (\S+))?(?: as (\w+))?$")
+SPEC = re.compile(r"(\w+)\(([\d, ]*)\)(?: (below|with) (\S+))?(?: as (\w+))?$")
 
 
 def tensor_spec(where, text):
-    """The initializer of a TensorSpec: nested lists, or FILLER(SHAPE) [below N | with X] [as DTYPE]."""
+    """The initializer of a TensorSpec, from nested lists or from the text of a filler."""
     if not isinstance(text, str):
         shape, elements, dtype = flatten(where, text)
         values = ", ".join(number(element * 1) for element in elements)
@@ -216,11 +219,10 @@ def tensor_spec(where, text):
     filler, shape, word, parameter, dtype = m.groups()
     if filler not in FILLERS:
         raise SampleError(f"{where}: unknown filler {filler!r}{meant(filler, FILLERS)}")
-    if word != PARAMETER.get(filler):
-        wanted = PARAMETER.get(filler)
-        raise SampleError(
-            f"{where}: {filler}(…) " + (f"needs '{wanted} N'" if wanted else f"takes no '{word}'")
-        )
+    wanted = PARAMETER.get(filler)
+    if word != wanted:
+        problem = f"needs '{wanted} N'" if wanted else f"takes no '{word}'"
+        raise SampleError(f"{where}: {filler}(…) {problem}")
     dtype = dtype or FILLER_DTYPES.get(filler, "float64")
     if dtype not in DTYPES:
         raise SampleError(f"{where}: unknown dtype {dtype!r}{meant(dtype, DTYPES)}")
@@ -244,6 +246,8 @@ def tensor(where, value):
     tail = ""
     if isinstance(value, str) and " or " in value:
         value, otherwise = value.rsplit(" or ", 1)
+        if not is_number(literal(where, otherwise)):
+            raise SampleError(f"{where}: {otherwise!r} behind 'or' is no number")
         tail = ", " + number_fields(literal(where, otherwise))
     if isinstance(value, str) and value.startswith("["):
         value = literal(where, value)
@@ -255,7 +259,7 @@ def literal(where, text):
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        raise SampleError(f"{where}: {text!r} is no number and no list") from None
+        raise SampleError(f"{where}: {text!r} is no value") from None
 
 
 def tensors(where, value):
@@ -369,27 +373,36 @@ def encode_line(op, line):
     return encoded
 
 
-def check_group(group, ops):
-    """Encodes the lines of a group, which mean the same to all of its operators."""
+def encode_group(group, ops):
+    """The lines of a group, encoded; a line means the same to all operators that it is for."""
     encoded = [None] * len(group.lines)
     for op in ops:
-        fits = 0
-        for k, line in enumerate(group.lines):
-            mine = encode_line(op, line)
-            fits += mine is not None
-            if encoded[k] is None:
-                encoded[k] = mine
-            elif mine not in (None, encoded[k]):
+        lines = [encode_line(op, line) for line in group.lines]
+        if not any(line is not None for line in lines):
+            raise SampleError(f"{group.where}: no sample is for {op.name}")
+        for k, line in enumerate(lines):
+            if line is not None and encoded[k] not in (None, line):
                 raise SampleError(
-                    f"{line.where} means something else to {op.name} than to "
+                    f"{group.lines[k].where} means something else to {op.name} than to "
                     f"{ops[0].name}: give it a group of its own"
                 )
-        if not fits:
-            raise SampleError(f"{group.where}: no sample is for {op.name}")
-    for name in group.keys.get("no_gradient", []):
+            encoded[k] = line if encoded[k] is None else encoded[k]
+    for k, line in enumerate(encoded):
+        if line is None:
+            raise SampleError(f"{group.lines[k].where} is for no operator of the group")
+    return encoded
+
+
+def check_group(group, ops):
+    families = {op.family for op in ops}
+    if group.family not in families:
+        raise SampleError(f"{group.where} is for operators of {', '.join(sorted(families))}")
+    names = group.keys.get("no_gradient", [])
+    if len(names) > MAX_NO_GRADIENT:
+        raise SampleError(f"{group.where}: no_gradient names more than {MAX_NO_GRADIENT} arguments")
+    for name in names:
         if not any(op.arg(name) for op in ops):
             raise SampleError(f"{group.where}: no_gradient names {name!r}, which is no argument")
-    return encoded
 
 
 def users(groups, ops):
@@ -400,9 +413,8 @@ def users(groups, ops):
             continue
         name = op.get("samples")
         if name not in groups:
-            raise SampleError(
-                f"{op.name}: samples = {name!r} names no group of {FOLDER}" f"{meant(name, groups)}"
-            )
+            hint = meant(name, groups)
+            raise SampleError(f"{op.name}: samples = {name!r} names no group of {FOLDER}{hint}")
         used[name].append(op)
     included = {group.keys.get("include") for group in groups.values()}
     for name, operators in used.items():
@@ -464,9 +476,9 @@ def generate(root, ops):
         if not operators:
             continue
         group = groups[name]
-        encoded = check_group(group, operators)
-        lines = [c_line(line, args) for line, args in zip(group.lines, encoded) if args is not None]
-        group.lines = lines
+        check_group(group, operators)
+        encoded = encode_group(group, operators)
+        lines = [c_line(line, args) for line, args in zip(group.lines, encoded)]
         tables += [f"static const SampleLine lines_{name}[] = {{", *lines, "};"]
         index.append(c_group(group))
     body = "\n".join([*tables, "static const SampleGroup kGroups[] = {", *index, "};"])

@@ -15,7 +15,7 @@ RANDOM = "random(size: Size, generator: Generator = None) -> Tensor"
 def operator(schema, group):
     name = schema.partition("(")[0]
     args, outs = parse_schema(name, schema)
-    return Op(name, "", schema, args, outs, {"samples": group})
+    return Op(name, "family", schema, args, outs, {"samples": group})
 
 
 def generated(folder, text, *schemas, group="group"):
@@ -33,10 +33,9 @@ def one(sample):
 
 def test_a_line_becomes_a_row(tmp_path):
     table = generated(tmp_path, one('self = "signed(2,3)", dim = -1, gradient = true'), SOFTMAX)
-    assert (
-        '{"self = signed(2,3), dim = -1", ARGS({"self", kTensorArg, TENSORS({kSigned, TT_F64, 2, {2, 3}})}, '
-        '{"dim", kNumberArg, INTEGER(-1)}), .gradient = 1},'
-    ) in table
+    tensor = '{"self", kTensorArg, TENSORS({kSigned, TT_F64, 2, {2, 3}})}'
+    dim = '{"dim", kNumberArg, INTEGER(-1)}'
+    assert f'{{"self = signed(2,3), dim = -1", ARGS({tensor}, {dim}), .gradient = 1}},' in table
     assert '{"group", lines_group, 1},' in table
 
 
@@ -71,6 +70,17 @@ def test_a_line_without_a_number_is_for_tensors_only(tmp_path):
     assert generated(tmp_path, text, ADD)
     with pytest.raises(samples.SampleError, match="no sample is for add_scalar"):
         generated(tmp_path, text, ADD, ADD_SCALAR)
+
+
+def test_a_line_for_no_operator_is_refused(tmp_path):
+    text = """[group]
+samples = [
+  { self = "signed(2)", other = "signed(2) or 2.0" },
+  { self = "signed(2)", other = "signed(2)" },
+]
+"""
+    with pytest.raises(samples.SampleError, match="sample 2 is for no operator"):
+        generated(tmp_path, text, ADD_SCALAR)
 
 
 def test_include_and_also(tmp_path):
@@ -108,7 +118,8 @@ def test_include_and_also(tmp_path):
         ('self = "signed(2)", copy = 1', CAST, "copy is true or false, not 1"),
         ('tensors = "signed(2)"', CAT, "a list of 1 to 4 tensors"),
         ('self = "signed(2)", other = "signed(2)", alpha = [1]', ADD, "alpha is a number"),
-        ('self = "signed(2)", other = "signed(2) or two"', ADD, "no number"),
+        ('self = "signed(2)", other = "signed(2) or two"', ADD, "'two' is no value"),
+        ('self = "signed(2)", other = "signed(2) or [2]"', ADD, "behind 'or' is no number"),
         ("size = [2], generator = 3", RANDOM, "which samples cannot give"),
     ],
 )
@@ -139,6 +150,10 @@ def test_a_wrong_line_is_refused(tmp_path, sample, schema, message):
             "'weigth', which is no argument",
         ),
         (
+            one('self = "signed(2)", dim = 0') + 'no_gradient = ["a", "b", "c"]\n',
+            "names more than 2 arguments",
+        ),
+        (
             one('self = "signed(2)", dim = 0') + one('self = "signed()"').replace("group", "spare"),
             "[spare] is used by no operator",
         ),
@@ -155,6 +170,15 @@ def test_an_operator_without_a_group_is_refused(tmp_path):
         samples.SampleError, match="softmax: samples = 'goup' names no group .*; is it 'group'"
     ):
         generated(tmp_path, one('self = "signed(2)", dim = 0'), SOFTMAX, group="goup")
+
+
+def test_a_group_is_in_the_file_of_its_family(tmp_path):
+    text = one('self = "signed(2)", dim = 0')
+    generated(tmp_path, text, SOFTMAX)
+    folder = tmp_path / samples.FOLDER
+    (folder / "family.toml").rename(folder / "other.toml")
+    with pytest.raises(samples.SampleError, match=r"other.toml: \[group\] is for .* of family"):
+        samples.generate(tmp_path, {"softmax": operator(SOFTMAX, "group")})
 
 
 def test_a_group_is_in_one_file_only(tmp_path):

@@ -9,11 +9,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-const Row kRows[] = {
-#include "op_rows.inc"
-};
-const int kNumRows = (int)(sizeof kRows / sizeof *kRows);
-
 enum {
   kSamplesPerRow = SLOW_BUILD ? 2 : 4,
   kSecondsPerCall = 30,

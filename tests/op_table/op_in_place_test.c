@@ -6,11 +6,6 @@
 #include <float.h>
 #include <math.h>
 
-const Row kRows[] = {
-#include "op_rows.inc"
-};
-const int kNumRows = (int)(sizeof kRows / sizeof *kRows);
-
 static const char* doing = "";
 static int n_samples, n_cases;
 

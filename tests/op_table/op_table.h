@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-enum { kMaxArgs = 12, kMaxItems = 4, kMaxDims = 8, kMaxOuts = 8 };
+enum { kMaxArgs = 12, kMaxItems = 4, kMaxDims = 8, kMaxOuts = 8, kMaxNoGradient = 2 };
 
 /* ---- rows: generated from the declarations ---- */
 typedef struct RowArg {
@@ -41,7 +41,7 @@ typedef struct SampleGroup {
   int n_lines;
   int summed;            /* the operators sum up: errors are relative to the largest value */
   int shape_from_values; /* META cannot know the shape of the results */
-  const char* no_gradient[2];
+  const char* no_gradient[kMaxNoGradient];
   const Drawn* drawn; /* NULL: the results are not random */
 } SampleGroup;
 const SampleGroup* row_samples(const Row* r);

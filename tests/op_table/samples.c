@@ -4,7 +4,12 @@
 
 #include <math.h>
 
-/* ---- the table ---- */
+const Row kRows[] = {
+#include "op_rows.inc"
+};
+const int kNumRows = (int)(sizeof kRows / sizeof *kRows);
+
+/* ---- the table of samples ---- */
 
 typedef enum Filler {
   kData, /* the elements are given */

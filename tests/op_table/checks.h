@@ -1,0 +1,52 @@
+/* What the checks of the op table share: calls, samples in other forms, comparisons, messages. */
+#ifndef TT_TEST_OP_TABLE_CHECKS_H
+#define TT_TEST_OP_TABLE_CHECKS_H
+
+#include "op_table.h"
+
+/* ---- messages ---- */
+extern const char* doing; /* the check in progress */
+void lost(const Sample* s, const char* text, double got, double want);
+void done(const Sample* s, tt_status status); /* fails the test for a status that is not 0 */
+
+/* ---- calls ---- */
+/* The operator named row->name + suffix with s's arguments and more tensors behind them. */
+tt_status call_variant(const Sample* s, const char* suffix, tt_tensor** more, int n_more,
+                       tt_tensor** outs, int64_t* n_outs);
+/* The operator as a function: one without results writes a copy of its first argument and returns
+ * that. */
+tt_status call(const Sample* s, tt_tensor** outs, int* n);
+tt_tensor* clone_of(const tt_tensor* t);
+tt_tensor* cast(const tt_tensor* t, tt_dtype d);
+int is_integer(tt_dtype d); /* or bool */
+int is_random(const Row* r);
+int has_values(const Row* r); /* not so for empty and empty_like */
+
+/* ---- a sample in another form ---- */
+typedef enum Layout { kColumnsFirst, kEverySecond, kBehindOffset, kNumLayouts } Layout;
+Sample with_dtype(const Sample* s, tt_dtype d); /* of its float64 tensors */
+Sample with_layout(const Sample* s, Layout layout);
+Sample on_device(const Sample* s, int type);
+tt_tensor* laid_out(const tt_tensor* t, Layout layout);
+tt_tensor* on_cpu(const tt_tensor* t);
+
+/* ---- comparisons ---- */
+int have_equal_shapes(const tt_tensor* a, const tt_tensor* b);
+void check_shape(const Sample* s, const tt_tensor* t, const int64_t* shape, int ndim);
+/* ulps: allowed of each value; share: of the largest value, for what is summed up. */
+void check_close(const Sample* s, const tt_tensor* t, const double* want, int64_t n, double ulps,
+                 double share);
+/* The same dtype, shape and, with ulps = 0, bits (any nan equals any nan). */
+void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, double ulps, double share);
+
+/* ---- checks of their own files ---- */
+/* Values in a dtype, against the reference or, of random operators, what they have in common.
+ * *exact as reference() sets it. */
+void check_values(const Sample* s, tt_dtype d, int* exact);
+/* First and second derivatives against finite differences. */
+void check_derivatives(const Sample* s);
+/* Gradients on a device against those on the CPU. */
+void check_device_gradients(const Sample* s, int device_type);
+int count_derivatives(void); /* compared so far with differences, of first and second order */
+
+#endif
