@@ -1,16 +1,12 @@
 """The op table keeps the samples and the references of a family in files of its name."""
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from codegen.model import schema
+from codegen.tests import samples
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from codegen.model import schema  # noqa: E402
-from codegen.tests import samples  # noqa: E402
-
 OPERATORS = [op for op in schema.load(ROOT / "src/ops/decl", ROOT).values() if not op.internal]
 GROUPS = samples.load(ROOT)
 REFERENCES = {
