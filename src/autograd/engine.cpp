@@ -225,20 +225,20 @@ void Engine::run_node(Node& n) {
 
 // One thread at a time adds to a leaf's gradient: what it waits for is a kernel. A callback amid
 // may add as well.
-class Adding {
+class AccumulateLock {
  public:
-  explicit Adding(AutogradMeta& m)
+  explicit AccumulateLock(AutogradMeta& m)
       : m_(m), outer_(__atomic_load_n(&m.adder, __ATOMIC_RELAXED) == me()) {
     if (outer_) return;
     m_.adding.lock();
     __atomic_store_n(&m_.adder, me(), __ATOMIC_RELAXED);
   }
-  ~Adding() {
+  ~AccumulateLock() {
     if (outer_) return;
     __atomic_store_n(&m_.adder, 0, __ATOMIC_RELAXED);
     m_.adding.unlock();
   }
-  Adding(const Adding&) = delete;
+  AccumulateLock(const AccumulateLock&) = delete;
 
  private:
   static uintptr_t me() { return reinterpret_cast<uintptr_t>(&tls); }
@@ -260,7 +260,7 @@ static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
   bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable &&
                               !g->base && same(g->strides(), leaf.strides()));
   while (!sole || !become_grad(m, g)) {
-    const Adding adding(m);
+    const AccumulateLock adding(m);
     const TensorRef before = grad_of(leaf);
     if (!before) {
       if (!sole) {

@@ -2,7 +2,7 @@
 
 #include "autograd/host_outs.h"
 #include "autograd/saved.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "core/callback.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "autograd/hook_list.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "base/error.h"
 #include "core/ctx.h"
 

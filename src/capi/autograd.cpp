@@ -1,7 +1,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/engine.h"
 #include "autograd/hook.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "capi/api.h"
 #include "tt.h"
 

@@ -1,5 +1,5 @@
 // Devices by name, the device library, synchronisation.
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "capi/api.h"
 #include "ext/backend.h"
 #include "plan/backend_id.h"
@@ -57,7 +57,7 @@ tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
 static void log_of_backend(int32_t level, const char* message) {
   if (tls.ctx) log_line(ctx().rt, level, "{}", message);
 }
-static constexpr CudaHost kHost = {sizeof(CudaHost), log_of_backend};
+static constexpr DeviceHost kHost = {sizeof(DeviceHost), log_of_backend};
 
 tt_status tt_load_cuda(tt_ctx* h, const char* path) {
   return api_call(h, "load_cuda", [&](Ctx&) {
@@ -66,11 +66,11 @@ tt_status tt_load_cuda(tt_ctx* h, const char* path) {
     if (!library)
       fail_arg(TT_IO, "path", "the device library \"{}\" could not be opened: {}", names[0],
                os_dlerror());
-    auto entry = reinterpret_cast<CudaEntry>(os_dlsym(library, kCudaEntryName));
+    auto entry = reinterpret_cast<DeviceEntry>(os_dlsym(library, kCudaEntryName));
     if (!entry)
       fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0],
                kCudaEntryName);
-    const CudaBackend* backend = nullptr;
+    const DeviceBackend* backend = nullptr;
     const int32_t status = entry(kBuildId, &kHost, &backend);
     if (backend && backend->build_id != kBuildId)
       fail_arg(TT_ABI, "path",
@@ -92,7 +92,7 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
     out_arg(out, "out", 2);
     if (type < TT_CPU || type > TT_EXT)
       fail_arg(TT_DEVICE, "type", "type is {}: no such device type", type);
-    const CudaBackend* b = cuda_backend();
+    const DeviceBackend* b = cuda_backend();
     *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type != TT_EXT;
     for (int32_t i = 0; type == TT_EXT && find_ext(c.rt, i); i++) *out = i + 1;
   });

@@ -1,6 +1,6 @@
 #include "autograd/function.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "capi/api.h"
 #include "tt.h"
 

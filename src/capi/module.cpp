@@ -1,6 +1,6 @@
 #include "capi/module.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "nn/attention.h"
 #include "nn/custom.h"
 #include "nn/hook.h"
@@ -347,7 +347,7 @@ tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_te
     if (strcmp(module.type->name, "MultiheadAttention"))
       fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be a MultiheadAttention", module.type->name);
     check_opts(opts, 5);
-    const KeptModule kept(module);
+    const ModuleKeepAlive kept(module);
     AttentionCall call = {&tensor_arg(query, "query", 2), &tensor_arg(key, "key", 3),
                           &tensor_arg(value, "value", 4)};
     if (opts_has(opts, 0))

@@ -1,6 +1,6 @@
 // Operators by name: every built-in variant and the runtime's custom operators, called with tagged
 // values.
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "capi/api.h"
 #include "dispatch/all_ops.h"
 #include "dispatch/call.h"

@@ -1,5 +1,5 @@
 #include "capi/api.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "dispatch/key.h"
 #include "cpu/blas.h"
 #include "cpu/sleef.h"

@@ -1,4 +1,4 @@
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "capi/optim.h"
 
 namespace TT_NS {

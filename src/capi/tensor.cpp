@@ -1,5 +1,5 @@
 #include "autograd/node.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "capi/api.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"

@@ -1,4 +1,4 @@
-// CudaBackend: the POD table that a device library fills. No Tensor, exception or allocation of
+// DeviceBackend: the POD table that a device library fills. No Tensor, exception or allocation of
 // tt's crosses it.
 #pragma once
 
@@ -15,14 +15,14 @@ using DeviceKernel = int32_t (*)(int32_t device, const void* plan, void* stream,
 enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
 // What libtt offers the library.
-struct CudaHost {
+struct DeviceHost {
   size_t struct_size;
   void (*log)(int32_t level,
               const char* message);  // to the logger of the running call's runtime; level is a
                                      // TT_LOG_ value
 };
 
-struct CudaBackend {
+struct DeviceBackend {
   uint64_t build_id;  // first for ever: all that a library of another build may be asked
                       // (plan/backend_id.h)
   int32_t n_devices;
@@ -44,11 +44,12 @@ struct CudaBackend {
 
 // The one symbol that a library exports. Another build_id than its own: returns TT_ABI, *out being
 // a table of which only build_id counts.
-using CudaEntry = int32_t (*)(uint64_t build_id, const CudaHost* host, const CudaBackend** out);
+using DeviceEntry = int32_t (*)(uint64_t build_id, const DeviceHost* host,
+                                const DeviceBackend** out);
 constexpr char kCudaEntryName[] = "tt_cuda_backend";
 
 // Registered once per process; later calls with the same table succeed, with another one fail.
-bool set_cuda_backend(const CudaBackend* b) noexcept;
-const CudaBackend* cuda_backend() noexcept;  // NULL: none
+bool set_cuda_backend(const DeviceBackend* b) noexcept;
+const DeviceBackend* cuda_backend() noexcept;  // NULL: none
 
 }  // namespace TT_NS

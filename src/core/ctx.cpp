@@ -1,6 +1,6 @@
 #include "core/ctx.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "base/os.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ void Runtime::destroy(Runtime* rt) noexcept {
 }
 
 DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device) {
-  const CudaBackend* b = cuda_backend();
+  const DeviceBackend* b = cuda_backend();
   if (!b) fail(TT_DEVICE, "no CUDA backend is loaded");
   if (device < 0 || device >= b->n_devices || device >= kMaxDevices)
     fail(TT_DEVICE, "device {} does not exist: {} found", fmt(Device{TT_CUDA, int8_t(device)}),
@@ -172,7 +172,7 @@ static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int6
 }
 
 static DeviceKernel device_kernel(const Kernel& k, Device device) {
-  const CudaBackend* b = cuda_backend();
+  const DeviceBackend* b = cuda_backend();
   DeviceKernel fn = b && k.id < b->n_kernels ? b->kernels[k.id] : nullptr;
   if (!fn) fail(TT_NOT_IMPLEMENTED, "kernel {} has no build for device {}", k.name, fmt(device));
   return fn;

@@ -7,15 +7,17 @@
 
 namespace TT_NS {
 
-static const CudaBackend* g_backend = nullptr;
+static const DeviceBackend* g_backend = nullptr;
 
-bool set_cuda_backend(const CudaBackend* b) noexcept {
-  const CudaBackend* none = nullptr;
+bool set_cuda_backend(const DeviceBackend* b) noexcept {
+  const DeviceBackend* none = nullptr;
   return __atomic_compare_exchange_n(&g_backend, &none, b, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE) ||
          none == b;
 }
-const CudaBackend* cuda_backend() noexcept { return __atomic_load_n(&g_backend, __ATOMIC_ACQUIRE); }
+const DeviceBackend* cuda_backend() noexcept {
+  return __atomic_load_n(&g_backend, __ATOMIC_ACQUIRE);
+}
 
 // Blocks are rounded up to a class: 4 steps per power of two from 512 B on, so at most 25 % is
 // slack.

@@ -1,6 +1,6 @@
 #include "core/ext_device.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "core/callback.h"
 
 namespace TT_NS {

@@ -14,7 +14,7 @@ using CpuKernel = int32_t (*)(const void* plan, int64_t begin, int64_t end) noex
 
 struct Kernel {
   CpuKernel cpu[kNumIsa];
-  int32_t id;  // index in CudaBackend::kernels
+  int32_t id;  // index in DeviceBackend::kernels
   const char* name;
 };
 

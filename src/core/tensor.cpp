@@ -1,6 +1,6 @@
 #include "core/tensor.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "core/ctx.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ void Tensor::destroy(Tensor* t) noexcept {
   if (t->base && ref_dec(&t->base->refs)) Tensor::destroy(t->base);
   if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
   t->tag = 0;
-  if (t->flags & kLent) return mem_retire(t, sizeof *t);
+  if (t->flags & kBorrowedStorage) return mem_retire(t, sizeof *t);
   Storage* s = t->storage;
   if (t->flags & kOwnsBlock) {  // the header counts as one reference to the storage behind it,
                                 // which frees the block
@@ -258,7 +258,7 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
-  if (lies_behind(base, src.storage)) t->flags |= kLent;
+  if (lies_behind(base, src.storage)) t->flags |= kBorrowedStorage;
   else ref_inc(&src.storage->refs);
   t->base = TensorRef::share(&base).leak();
   return TensorRef::adopt(t);
@@ -266,9 +266,9 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
 
 TensorRef leave_base(Tensor& t) noexcept {
   if (!t.base) return {};
-  if (t.flags & kLent) {
+  if (t.flags & kBorrowedStorage) {
     ref_inc(&t.storage->refs);
-    t.flags = uint16_t(t.flags & ~kLent);
+    t.flags = uint16_t(t.flags & ~kBorrowedStorage);
   }
   TensorRef base = TensorRef::adopt(t.base);
   __atomic_store_n(&t.base, nullptr, __ATOMIC_RELAXED);
@@ -344,7 +344,7 @@ void set_data(Tensor& t, const Tensor& src) {
   if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
   if (!lies_behind(t, src.storage)) ref_inc(&src.storage->refs);
   Storage* old = t.storage;
-  const bool counted = !(t.flags & kLent) && !lies_behind(t, old);
+  const bool counted = !(t.flags & kBorrowedStorage) && !lies_behind(t, old);
   uint16_t kept = t.flags & (kOwnsBlock | kRequiresGrad);
   t.dtype = src.dtype;
   t.device = src.device;

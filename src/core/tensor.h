@@ -68,8 +68,9 @@ enum TensorFlags : uint16_t {
   kDense = 2,         // a permutation of its dims is contiguous
   kRequiresGrad = 4,  // a leaf that wants its gradient
   kOwnsBlock = 8,     // an embedded storage lies behind the header, in the same block
-  kLent = 16,  // the storage is embedded behind base, which keeps it alive: no reference of the
-               // view's own
+  kBorrowedStorage =
+      16,  // the storage is embedded behind base, which keeps it alive: no reference of the
+           // view's own
 };
 
 struct Tensor {
@@ -81,7 +82,7 @@ struct Tensor {
   uint16_t flags;
   uint16_t host_refs;  // (TT_CHECKED) references that the host owns, of all that there are
   uint64_t keys;       // backend bit of the device | functionality bits (dispatch/key.h)
-  Storage* storage;    // owned, unless kLent
+  Storage* storage;    // owned, unless kBorrowedStorage
   char* data;          // storage->data + offset
   int64_t numel;
   Tensor* base;  // owned; non-NULL: a differentiable view of it. A base is never itself a view

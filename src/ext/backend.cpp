@@ -1,7 +1,7 @@
 #include "ext/backend.h"
 
 #include "autograd/host_outs.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "core/callback.h"
 #include "ops/gen/ops.h"
 #include "ext/mirror.h"

@@ -1,7 +1,7 @@
 #include "ext/custom_op.h"
 
 #include "autograd/host_outs.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "core/callback.h"
 #include "ext/custom_schema.h"
 #include "ext/host_value.h"

@@ -1,7 +1,7 @@
 #include "nn/custom.h"
 
 #include "autograd/host_outs.h"
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "core/callback.h"
 
 namespace TT_NS {

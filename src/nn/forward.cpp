@@ -56,7 +56,7 @@ static TensorList run_forward(Module& m, TensorSpan inputs) {
   const bool alone =
       !c.watched && !(c.include & kWatchKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
   if (TT_LIKELY(alone)) return m.type->forward(m, inputs);
-  const KeptModule kept(m);
+  const ModuleKeepAlive kept(m);
   return m.type->forward(m, inputs);
 }
 

@@ -63,16 +63,16 @@ struct Module {
 
 // Keeps a module and every tensor that it has meanwhile: layers hold on to parameters from one
 // operator to the next, and a trace, a poll or a device of the host may take those away amid.
-class KeptModule {
+class ModuleKeepAlive {
  public:
-  explicit KeptModule(Module& m) : module_(ModuleRef::share(&m)) {
+  explicit ModuleKeepAlive(Module& m) : module_(ModuleRef::share(&m)) {
     __atomic_fetch_add(&m.kept, 1, __ATOMIC_RELAXED);
   }
-  ~KeptModule() {
+  ~ModuleKeepAlive() {
     if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
     const TensorList gone = std::move(module_->taken_away);  // what they drop may call the host
   }
-  KeptModule(const KeptModule&) = delete;
+  ModuleKeepAlive(const ModuleKeepAlive&) = delete;
 
  private:
   ModuleRef module_;

@@ -11,7 +11,7 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
   if (from.type == TT_META) fail_arg(TT_DEVICE, "src", "a meta tensor has no data to copy");
   if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
   if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
-  const CudaBackend* b = cuda_backend();
+  const DeviceBackend* b = cuda_backend();
   int32_t kind = to.type == TT_CPU     ? kDeviceToHost
                  : from.type == TT_CPU ? kHostToDevice
                                        : kDeviceToDevice;

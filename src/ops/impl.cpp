@@ -129,7 +129,7 @@ Scalar read_scalar(const Tensor& t) {
     ext_copy(ext_of(t), bytes, t.data, t.item_size(), kDeviceToHost);
     return load_scalar(bytes, t.dtype);
   }
-  const CudaBackend* b = cuda_backend();
+  const DeviceBackend* b = cuda_backend();
   if (int32_t s =
           b->copy(t.device.index, bytes, t.data, size_t(t.item_size()), kDeviceToHost, nullptr))
     fail(s, "copying from {} failed", fmt(t.device));

@@ -1,6 +1,6 @@
 #include "optim/scheduler.h"
 
-#include "base/drop.h"
+#include "base/finalizer.h"
 #include "base/format.h"
 
 #include <string.h>

@@ -6,37 +6,36 @@
 namespace TT_NS {
 
 namespace attention_detail {
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // Elements of a task's scratch memory, in the order in which the kernels take them.
 inline int64_t slot_elements(const AttentionPlan& p, bool backward) {
-  const int64_t n = least(kAttentionQueries, attention_lanes(p.queries));
-  const int64_t k = least(kAttentionKeys, p.keys);
+  const int64_t n = min(kAttentionQueries, attention_lanes(p.queries));
+  const int64_t k = min(kAttentionKeys, p.keys);
   const int64_t e = p.width, f = p.value_width, one = 16;  // each part starts on a line of its own
-  const int64_t forward = 2 * k * n + e * n + k * e + k * f + 2 * n * (e > f ? e : f) + 7 * one;
+  const int64_t forward = 2 * k * n + e * n + k * e + k * f + 2 * n * max(e, f) + 7 * one;
   return backward ? forward + f * n + n * e + n * f + k * e + k * f + 6 * one : forward;
 }
 }  // namespace attention_detail
 
-// Fills a stage; a task is worth about a million multiply-adds. Returns how many tasks there are.
+// Sets the units and the grain of a stage: a task is about a million multiply-adds. Returns the
+// number of tasks.
 inline int64_t attention_stage(AttentionPlan* p, int stage, int64_t units, int64_t rows,
                                int64_t columns) {
   const double work =
       double(p->width + p->value_width + 1) * double(rows + 1) * double(columns + 1);
-  const int64_t few = (units + kAttentionSlots - 1) / kAttentionSlots;
+  const int64_t few = ceil_div(units, kAttentionSlots);
   const int64_t many = int64_t(1048576.0 / work);
   p->run.units[stage] = units;
-  p->run.grain[stage] = few > many ? few : many < 1 ? 1 : many;
-  return (units + p->run.grain[stage] - 1) / p->run.grain[stage];
+  p->run.grain[stage] = max(few, max<int64_t>(many, 1));
+  return ceil_div(units, p->run.grain[stage]);
 }
 
-// Dimensions and dtype are set. split: backward in two stages, for more threads than key heads.
-// Returns the bytes of the workspace.
+// Sets stages, units and slot_bytes; dimensions and dtype must be set. split: backward in two
+// stages, for more threads than key heads. Returns the bytes of the workspace.
 inline int64_t attention_units(AttentionPlan* p, bool backward, bool split = false) {
   const int64_t heads = p->batch * p->heads;
   const int64_t key_heads = p->batch * p->key_heads;
   const int64_t blocks = attention_query_blocks(*p);
-  const int64_t queries = attention_detail::least(p->queries, kAttentionQueries);
+  const int64_t queries = min(p->queries, kAttentionQueries);
   p->run.n = split ? 2 : 1;
   p->run.stage = 0;
   p->run.units[1] = 0;
@@ -49,7 +48,7 @@ inline int64_t attention_units(AttentionPlan* p, bool backward, bool split = fal
   if (split) {
     const int64_t more =
         attention_stage(p, 1, key_heads * attention_key_blocks(*p), p->queries, kAttentionKeys);
-    slots = slots > more ? slots : more;
+    slots = max(slots, more);
   }
   return slots * p->slot_bytes;
 }

@@ -1,5 +1,5 @@
 // AttentionPlan: softmax(q k^T scale + mask) v by blocks, after Dao et al., "FlashAttention"
-// (NeurIPS 2022) and "FlashAttention-2" (ICLR 2024): no array of queries x keys is ever made. POD,
+// (NeurIPS 2022) and "FlashAttention-2" (ICLR 2024): no array of queries × keys is stored. POD,
 // also device code.
 #pragma once
 
@@ -7,11 +7,12 @@
 
 namespace TT_NS {
 
-constexpr int64_t kAttentionQueries = 64,
-                  kAttentionKeys = 128;  // of a block: fixed, so that results are too
+// Sizes of a block. They are fixed, so that results do not depend on the number of threads.
+constexpr int64_t kAttentionQueries = 64;
+constexpr int64_t kAttentionKeys = 128;
 constexpr int64_t kAttentionSlots = 32;  // tasks, each with scratch memory of its own
 
-// Strides in bytes. Elements of a row of q, k, v, out and grad lie side by side.
+// Strides in bytes. The elements of a row of q, k, v, out and grad are contiguous.
 struct AttentionRows {
   char* p;
   int64_t batch, head, row;
@@ -47,13 +48,13 @@ struct AttentionPlan {
 };
 
 TT_INLINE constexpr int64_t attention_query_blocks(const AttentionPlan& p) {
-  return (p.queries + kAttentionQueries - 1) / kAttentionQueries;
+  return ceil_div(p.queries, kAttentionQueries);
 }
 TT_INLINE constexpr int64_t attention_key_blocks(const AttentionPlan& p) {
-  return (p.keys + kAttentionKeys - 1) / kAttentionKeys;
+  return ceil_div(p.keys, kAttentionKeys);
 }
-TT_INLINE constexpr int64_t attention_row_words(int64_t keys) { return (keys + 63) / 64 * 64; }
+TT_INLINE constexpr int64_t attention_row_words(int64_t keys) { return round_up(keys, 64); }
 // Rows of a block of queries, padded to whole vectors of every instruction set.
-TT_INLINE constexpr int64_t attention_lanes(int64_t queries) { return (queries + 15) / 16 * 16; }
+TT_INLINE constexpr int64_t attention_lanes(int64_t queries) { return round_up(queries, 16); }
 
 }  // namespace TT_NS

@@ -28,7 +28,7 @@ struct BackendId {
   uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
 
   constexpr BackendId()
-      : BackendId(BackendId(0).number(kPlanRevision).number(sizeof(CudaBackend)).plans()) {}
+      : BackendId(BackendId(0).number(kPlanRevision).number(sizeof(DeviceBackend)).plans()) {}
   constexpr BackendId number(uint64_t v) const {
     BackendId id = *this;
     for (int i = 0; i < 8; i++, v >>= 8) id.mix(uint8_t(v));

@@ -1,4 +1,4 @@
-// The CudaBackend table over host memory: every kernel is the baseline CPU kernel of the same name,
+// The DeviceBackend table over host memory: every kernel is the baseline CPU kernel of the same name,
 // run over all its units.
 #include "fake.h"
 #include "memory.h"
@@ -36,7 +36,7 @@ constexpr uint64_t kBuildId = BackendId()
 #undef TT_KERNEL_ROW
                                   .value;
 
-const CudaHost* g_host;
+const DeviceHost* g_host;
 std::atomic<int64_t> g_launches{0};
 std::atomic<int64_t> g_fail_at{-1};
 std::atomic<int32_t> g_fail_status{0};
@@ -158,27 +158,27 @@ size_t workspace_bytes(int32_t, const void*) { return 0; }
 #define RUN_units(name) run_units<baseline::name>
 #define RUN_driver(name) run_##name##_kernel
 
-CudaBackend g_backend = {kBuildId,
-                         TT_FAKE_DEVICES,
+DeviceBackend g_backend = {kBuildId,
+                           TT_FAKE_DEVICES,
 #define TT_KERNEL_ROW(name, kind) +1
-                         0
+                           0
 #include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
-                         ,
-                         raw_alloc,
-                         raw_free,
-                         copy,
-                         stream_sync,
-                         event_new,
-                         event_free,
-                         event_record,
-                         event_done,
-                         workspace_bytes,
-                         {
+                           ,
+                           raw_alloc,
+                           raw_free,
+                           copy,
+                           stream_sync,
+                           event_new,
+                           event_free,
+                           event_record,
+                           event_done,
+                           workspace_bytes,
+                           {
 #define TT_KERNEL_ROW(name, kind) RUN_##kind(name),
 #include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
-                         }};
+                           }};
 uint64_t g_claimed = kBuildId;
 
 }  // namespace
@@ -187,8 +187,9 @@ uint64_t g_claimed = kBuildId;
 
 using namespace TT_NS;
 
-EXPORT int32_t tt_cuda_backend(uint64_t build_id, const CudaHost* host, const CudaBackend** out) {
-  static CudaBackend other;
+EXPORT int32_t tt_cuda_backend(uint64_t build_id, const DeviceHost* host,
+                               const DeviceBackend** out) {
+  static DeviceBackend other;
   if (g_claimed != kBuildId) {
     other.build_id = g_claimed;
     *out = &other;

@@ -1,6 +1,10 @@
-// What the kernels of attention share. Scores of a block stand transposed, [key][query]: a vector
-// holds one key's scores of 16 queries, so no maximum or sum crosses lanes, and the block is the
-// left factor of its products with v as it stands.
+// What the kernels of attention share.
+//
+//              queries (lanes) ->
+//         +----------------------+     Scores of a block are stored transposed, [key][query]. A
+//   keys  | s[key * lanes + j]   |     vector holds the scores of one key for 16 queries, so no
+//    |    |                      |     maximum or sum crosses lanes, and the block is the left
+//    v    +----------------------+     factor of its product with v without a transposition.
 #pragma once
 
 #include "kernels/cpu/math/math.h"
@@ -16,22 +20,22 @@ struct AttentionBlock {
 };
 
 #define TT_ATTENTION_PARTS(T)                                                                     \
-  /* n rows of `width` elements, one after the other: in place if they lie so, else copied. */    \
+  /* n contiguous rows of `width` elements: x itself if it has this layout, else a copy. */       \
   const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, \
                           T* buffer) noexcept;                                                    \
   void attention_store(char* out, const T* x, int64_t n, int32_t dtype) noexcept;                 \
-  /* out[term * lanes + i] = rows[i][term] * factor; zeros from n to lanes. */                    \
-  void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width,             \
-                      T factor) noexcept;                                                         \
-  /* c (m, n) = or += a (m, k) b (k, n); the rows of b and c lie one after the other. */          \
+  /* out[k * lanes + i] = rows[i][k] * factor; zeros for i in [n, lanes). */                      \
+  void attention_transpose_scaled(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, \
+                                  T factor) noexcept;                                             \
+  /* c (m, n) = a (m, k) b (k, n), or += if add; b and c are contiguous. */                       \
   void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,  \
                           int64_t n, int64_t k, bool add) noexcept;                               \
-  /* s = k (q scale)^T + mask, where turned_q holds q scale; spare: as large as s. */             \
+  /* s = k (q scale)^T + mask; q_transposed holds q scale; spare is as large as s. */             \
   void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,        \
-                        const T* turned_q, T* spare) noexcept;                                    \
-  /* factor[key] = 0 or keep_scale, of query j of the block. */                                   \
-  void attention_kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j,                 \
-                      T* factor) noexcept;
+                        const T* q_transposed, T* spare) noexcept;                                \
+  /* factor[key] of query j of the block: 0 if dropped, else keep_scale. */                       \
+  void attention_dropout_factors(const AttentionPlan& p, const AttentionBlock& b, int64_t j,      \
+                                 T* factor) noexcept;
 TT_ATTENTION_PARTS(float)
 TT_ATTENTION_PARTS(double)
 
@@ -39,9 +43,7 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-TT_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Memory of a task, taken part by part.
+// The scratch memory of a task, handed out part by part on cache lines.
 template <class T> struct Scratch {
   char* at;
   TT_INLINE T* take(int64_t n) {
@@ -55,7 +57,7 @@ TT_INLINE char* rows_at(const AttentionRows& r, int64_t batch, int64_t head, int
   return r.p + batch * r.batch + head * r.head + row * r.row;
 }
 
-// s = exp(s - shift), added to the sums of each query.
+// s = exp(s - shift); adds the results to the sum of each query.
 #if defined(__AVX512F__)
 TT_INLINE void exp_block(float* s, const float* shift, float* sum, int64_t keys, int64_t lanes) {
   for (int64_t j = 0; j < lanes; j += 16) {

@@ -1,31 +1,35 @@
-// attention_backward: probabilities are made again from q, k and the log-sum-exp. With p the
-// probabilities, z the kept and scaled ones and g the gradient: dv = z^T g, dz = g v^T, ds = p (dz
-// kept - delta), dq = ds k scale, dk = ds^T q scale. Either a unit owns a key head, or the units of
-// stage 0 own blocks of queries (dq) and those of stage 1 blocks of keys (dk, dv), which makes the
-// scores twice but more units; every sum has the same order in both.
+// attention backward. The probabilities p are recomputed from q, k and the log-sum-exp. With the
+// gradient g, the dropout factors f (1 without dropout) and delta = sum of g * out:
+//   z = p f,  dv = z^T g,  dz = g v^T,  ds = p (dz f - delta),  dq = ds k scale,  dk = ds^T q scale
+// Either each unit owns a key head (one stage), or units own blocks of queries (stage 0: dq), then
+// blocks of keys (stage 1: dk, dv): the scores are computed twice, but there are more units. Both
+// ways add in the same order.
 #include "kernels/cpu/attention/attention.h"
 
 TT_ISA_BEGIN
 
-template <class T> struct Parts { T *s, *ds, *turned_q, *turned_g, *q, *g, *k, *v, *dk, *dv; };
+template <class T> struct Parts {
+  T *s, *ds, *q_transposed, *grad_transposed, *q, *g, *k, *v, *dk, *dv;
+};
 
-// Where all keys are here: the probabilities divided by their sum, which the rounding of large
-// log-sum-exps moves from 1.
+// For a block that holds all keys: divides the probabilities by their sum, which the rounding of a
+// large log-sum-exp moves away from 1.
 template <class T> TT_INLINE void normalise(const AttentionBlock& b, T* s, T* sums) {
   for (int64_t j = 0; j < b.lanes; j++) sums[j] = sums[j] > 0 ? 1 / sums[j] : T(0);
   for (int64_t i = 0; i < b.keys; i++)
     for (int64_t j = 0; j < b.lanes; j++) s[i * b.lanes + j] *= sums[j];
 }
 
-// ds = s (ds - delta); with dropout ds are the gradients of what was kept, and s becomes that.
-// Where all keys are here, delta = sum of s ds, whose rounding cancels, stands for out g.
+// ds = s (ds - delta). With dropout, ds holds the gradients of the probabilities that were kept,
+// and s becomes those. In a block that holds all keys delta is computed as the sum of s * ds, whose
+// rounding errors cancel.
 template <class T> TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b,
                                                   T* s, T* ds, T* delta) {
   const bool whole = b.keys == p.keys;
   if (p.drop) {
     for (int64_t j = 0; j < b.queries; j++) {
       alignas(64) T factor[kAttentionKeys];
-      attention_kept(p, b, j, factor);
+      attention_dropout_factors(p, b, j, factor);
       T sum = 0;
       for (int64_t i = 0; i < b.keys; i++)
         sum += s[i * b.lanes + j] * (ds[i * b.lanes + j] *= factor[i]);
@@ -61,19 +65,19 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
   for (int64_t j = 0; j < b.lanes; j++) {
     const T lse = j < b.queries ? reinterpret_cast<const T*>(p.lse)[row + j] : kMinusInfinity<T>;
     shift[j] = lse == kMinusInfinity<T> ? -kMinusInfinity<T>
-                                        : lse;  // no key took part: every probability is 0
+                                        : lse;  // if no key takes part, all probabilities are 0
     delta[j] = j < b.queries ? reinterpret_cast<const T*>(p.delta)[row + j] : T(0);
   }
   const T* q =
       attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, w.q);
   const T* g = attention_rows(rows_at(p.grad, b.batch, b.head, b.query), p.grad.row, b.queries, f,
                               p.dtype, w.g);
-  attention_turn(w.turned_q, q, b.queries, b.lanes, e, T(p.scale));
-  attention_turn(w.turned_g, g, b.queries, b.lanes, f, T(1));
-  attention_scores(p, b, w.s, k, w.turned_q, w.ds);
+  attention_transpose_scaled(w.q_transposed, q, b.queries, b.lanes, e, T(p.scale));
+  attention_transpose_scaled(w.grad_transposed, g, b.queries, b.lanes, f, T(1));
+  attention_scores(p, b, w.s, k, w.q_transposed, w.ds);
   exp_block(w.s, shift, sums, b.keys, b.lanes);
   if (b.keys == p.keys) normalise(b, w.s, sums);
-  attention_multiply(w.ds, v, f, 1, w.turned_g, b.keys, b.lanes, f, false);
+  attention_multiply(w.ds, v, f, 1, w.grad_transposed, b.keys, b.lanes, f, false);
   score_gradients(p, b, w.s, w.ds, delta);
   if (of_keys) {
     attention_multiply(w.dv, w.s, b.lanes, 1, g, b.keys, f, b.queries, true);
@@ -83,16 +87,18 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
   if (of_queries) attention_multiply(dq, w.ds, 1, b.lanes, k, b.queries, e, b.keys, true);
 }
 
-// Of queries [from, to) of a head: delta, and dq = 0.
-template <class T> TT_INLINE void start_queries(const AttentionPlan& p, int64_t batch, int64_t head,
-                                                int64_t from, int64_t to, const Parts<T>& w) {
+// Computes delta of queries [from, to) of a head and clears their dq.
+template <class T> TT_INLINE void prepare_queries(const AttentionPlan& p, int64_t batch,
+                                                  int64_t head, int64_t from, int64_t to,
+                                                  const Parts<T>& w) {
   const int64_t row = (batch * p.heads + head) * p.queries;
   const int64_t f = p.value_width;
   const int64_t run = f * int64_t(sizeof(T));
   for (int64_t i = from; i < to; i++) {
     T sum = 0;
     const T* g = attention_rows(rows_at(p.grad, batch, head, i), run, 1, f, p.dtype, w.g);
-    const T* o = attention_rows(rows_at(p.out, batch, head, i), run, 1, f, p.dtype, w.turned_g);
+    const T* o =
+        attention_rows(rows_at(p.out, batch, head, i), run, 1, f, p.dtype, w.grad_transposed);
     for (int64_t d = 0; d < f; d++) sum += g[d] * o[d];
     reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
@@ -105,16 +111,16 @@ template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t
   for (int64_t i = 0; i < n; i++) out[i] = x[i] * factor;
 }
 
-template <class T> TT_INLINE Parts<T> parts_of(const AttentionPlan& p, char* memory) {
-  const int64_t keys = least(kAttentionKeys, p.keys);
-  const int64_t lanes = least(kAttentionQueries, attention_lanes(p.queries));
+template <class T> TT_INLINE Parts<T> scratch_of(const AttentionPlan& p, char* memory) {
+  const int64_t keys = min(kAttentionKeys, p.keys);
+  const int64_t lanes = min(kAttentionQueries, attention_lanes(p.queries));
   const int64_t e = p.width, f = p.value_width;
   Scratch<T> room = {memory};
   Parts<T> w;
   w.s = room.take(keys * lanes);
   w.ds = room.take(keys * lanes);
-  w.turned_q = room.take(e * lanes);
-  w.turned_g = room.take(f * lanes);
+  w.q_transposed = room.take(e * lanes);
+  w.grad_transposed = room.take(f * lanes);
   w.q = room.take(e * lanes);
   w.g = room.take(f * lanes);
   w.k = room.take(keys * e);
@@ -126,22 +132,22 @@ template <class T> TT_INLINE Parts<T> parts_of(const AttentionPlan& p, char* mem
 
 TT_INLINE void set_queries(const AttentionPlan& p, AttentionBlock& b, int64_t query) {
   b.query = query;
-  b.queries = least(kAttentionQueries, p.queries - query);
+  b.queries = min(kAttentionQueries, p.queries - query);
   b.lanes = attention_lanes(b.queries);
 }
 
-// dk and dv of a block of keys, from all queries of the heads that read it; and their dq, if
-// wanted.
-template <class T> TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_t batch,
-                                                  int64_t key_head, int64_t key, const Parts<T>& w,
-                                                  bool of_queries) {
+// Computes dk and dv of a block of keys from all queries of the heads that read it and, if
+// of_queries, adds to their dq.
+template <class T> TT_NOINLINE void key_block_gradients(const AttentionPlan& p, int64_t batch,
+                                                        int64_t key_head, int64_t key,
+                                                        const Parts<T>& w, bool of_queries) {
   const int64_t group = p.heads / p.key_heads;
   const int64_t e = p.width;
   const int64_t f = p.value_width;
   AttentionBlock b;
   b.batch = batch;
   b.key = key;
-  b.keys = least(kAttentionKeys, p.keys - key);
+  b.keys = min(kAttentionKeys, p.keys - key);
   const T* k = attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, b.keys, e, p.dtype, w.k);
   const T* v = attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, b.keys, f, p.dtype, w.v);
   __builtin_memset(w.dk, 0, size_t(b.keys * e) * sizeof(T));
@@ -158,21 +164,21 @@ template <class T> TT_NOINLINE void block_of_keys(const AttentionPlan& p, int64_
 }
 
 template <class T>
-TT_NOINLINE void whole_head(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+TT_NOINLINE void key_head_gradients(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
   const int64_t group = p.heads / p.key_heads;
   const int64_t batch = unit / p.key_heads;
   const int64_t head = unit % p.key_heads;
   for (int64_t h = head * group; h < (head + 1) * group; h++)
-    start_queries(p, batch, h, 0, p.queries, w);
+    prepare_queries(p, batch, h, 0, p.queries, w);
   for (int64_t key = 0; key < p.keys; key += kAttentionKeys)
-    block_of_keys(p, batch, head, key, w, true);
+    key_block_gradients(p, batch, head, key, w, true);
   T* dq = reinterpret_cast<T*>(p.dq) + unit * group * p.queries * p.width;
   scale_to(dq, dq, T(p.scale), group * p.queries * p.width);
 }
 
-// dq of a block of queries.
+// Computes dq of a block of queries.
 template <class T>
-TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
+TT_NOINLINE void query_block_gradients(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
   const int64_t blocks = attention_query_blocks(p);
   const int64_t head = unit / blocks;
   const int64_t e = p.width;
@@ -181,11 +187,11 @@ TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts
   b.batch = head / p.heads;
   b.head = head % p.heads;
   set_queries(p, b, unit % blocks * kAttentionQueries);
-  start_queries(p, b.batch, b.head, b.query, b.query + b.queries, w);
+  prepare_queries(p, b.batch, b.head, b.query, b.query + b.queries, w);
   const int64_t key_head = b.head / (p.heads / p.key_heads);
-  const int64_t end = p.causal ? least(p.keys, b.query + b.queries) : p.keys;
+  const int64_t end = p.causal ? min(p.keys, b.query + b.queries) : p.keys;
   for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
-    b.keys = least(kAttentionKeys, p.keys - b.key);
+    b.keys = min(kAttentionKeys, p.keys - b.key);
     const T* k =
         attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, w.k);
     const T* v =
@@ -197,14 +203,15 @@ TT_NOINLINE void queries_alone(const AttentionPlan& p, int64_t unit, const Parts
 }
 
 template <class T> inline int32_t run_backward(const AttentionPlan& p, int64_t begin, int64_t end) {
-  const Parts<T> w = parts_of<T>(p, p.workspace + begin / p.run.grain[p.run.stage] * p.slot_bytes);
+  const Parts<T> w =
+      scratch_of<T>(p, p.workspace + begin / p.run.grain[p.run.stage] * p.slot_bytes);
   const int64_t blocks = attention_key_blocks(p);
   for (int64_t u = begin; u < end; u++) {
-    if (p.run.n == 1) whole_head(p, u, w);
-    else if (p.run.stage == 0) queries_alone(p, u, w);
+    if (p.run.n == 1) key_head_gradients(p, u, w);
+    else if (p.run.stage == 0) query_block_gradients(p, u, w);
     else
-      block_of_keys(p, u / blocks / p.key_heads, u / blocks % p.key_heads,
-                    u % blocks * kAttentionKeys, w, false);
+      key_block_gradients(p, u / blocks / p.key_heads, u / blocks % p.key_heads,
+                          u % blocks * kAttentionKeys, w, false);
   }
   return TT_OK;
 }

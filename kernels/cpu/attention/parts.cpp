@@ -1,4 +1,4 @@
-// Rows as the compute type, products of blocks, masks: one copy for the kernels of attention.
+// Conversion of rows, products of blocks, masks and dropout: one copy for all attention kernels.
 #include "kernels/cpu/attention/attention.h"
 
 #include "kernels/cpu/random/random.h"
@@ -30,7 +30,7 @@ template <class T> TT_INLINE const T* rows_of(const char* x, int64_t stride, int
   if (is_native<T>(dtype) && stride == width * int64_t(sizeof(T)))
     return reinterpret_cast<const T*>(x);
   for (int64_t i = 0; i < n; i++) widen_row(buffer + i * width, x + i * stride, width, dtype);
-  return buffer;  // also of distant rows, which would share cache sets
+  return buffer;  // distant rows are copied, too: they would share cache sets
 }
 
 template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col,
@@ -60,7 +60,7 @@ template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, in
   matmul_small(&p, 0, p.n_units = matmul_ceil(n, kMatmulSmallCols));
 }
 
-// n <= kMaskKeys values of the mask, `stride` bytes apart, as what is added to the scores.
+// Converts n <= kMaskKeys values of the mask, `stride` bytes apart, to what is added to scores.
 constexpr int64_t kMaskKeys = 32;
 template <class T>
 TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int32_t dtype) {
@@ -81,8 +81,8 @@ TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int3
   }
 }
 
-// Rows of the mask, of one query each, are turned like the scores; if all queries share one, it is
-// added as it is.
+// Adds the mask to the scores. Each row of the mask belongs to one query and is transposed like the
+// scores; a row that all queries share is broadcast.
 template <class T>
 TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s, T* spare) {
   const char* m = p.mask + b.batch * p.mask_batch + b.head * p.mask_head + b.query * p.mask_query +
@@ -93,7 +93,7 @@ TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s,
                int(b.lanes), b.keys, spare);
   } else {
     for (int64_t i = 0; i < b.keys; i += kMaskKeys, m += kMaskKeys * p.mask_key) {
-      const int64_t n = least(kMaskKeys, b.keys - i);
+      const int64_t n = min(kMaskKeys, b.keys - i);
       const int64_t queries = p.mask_query ? b.queries : 1;
       for (int64_t j = 0; j < queries; j++)
         mask_row(rows + j * n, m + j * p.mask_query, p.mask_key, n, p.mask_dtype);
@@ -108,29 +108,29 @@ TT_NOINLINE void add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s,
   for (int64_t k = 0; k < b.keys * b.lanes; k++) s[k] += spare[k];
 }
 
-// Scores of keys behind the query become -inf.
-template <class T> TT_INLINE void hide_later(const AttentionBlock& b, T* s) {
+// The causal mask: scores of keys after the query become -inf.
+template <class T> TT_INLINE void mask_future(const AttentionBlock& b, T* s) {
   for (int64_t i = b.key < b.query ? b.query - b.key : 0; i < b.keys; i++) {
-    const int64_t hidden = least(b.key + i - b.query, b.lanes);
-    for (int64_t j = 0; j < hidden; j++) s[i * b.lanes + j] = kMinusInfinity<T>;
+    const int64_t masked = min(b.key + i - b.query, b.lanes);
+    for (int64_t j = 0; j < masked; j++) s[i * b.lanes + j] = kMinusInfinity<T>;
   }
 }
 
-template <class T>
-TT_INLINE void turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, T factor) {
+template <class T> TT_INLINE void transpose_scaled(T* out, const T* rows, int64_t n, int64_t lanes,
+                                                   int64_t width, T factor) {
   pack_panel(rows, width, 1, int(n), int(lanes), width, out);
   for (int64_t i = 0; i < width * lanes; i++) out[i] *= factor;
 }
 
 template <class T> TT_INLINE void scores(const AttentionPlan& p, const AttentionBlock& b, T* s,
-                                         const T* k, const T* turned_q, T* spare) {
-  multiply(s, k, p.width, 1, turned_q, b.keys, b.lanes, p.width, false);
+                                         const T* k, const T* q_transposed, T* spare) {
+  multiply(s, k, p.width, 1, q_transposed, b.keys, b.lanes, p.width, false);
   if (p.mask_dtype) add_mask(p, b, s, spare);
-  if (p.causal) hide_later(b, s);
+  if (p.causal) mask_future(b, s);
 }
 
-template <class T>
-TT_INLINE void kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j, T* factor) {
+template <class T> TT_INLINE void dropout_factors(const AttentionPlan& p, const AttentionBlock& b,
+                                                  int64_t j, T* factor) {
   alignas(64) uint32_t words[kAttentionKeys];
   const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query + j;
   const int64_t word = row * attention_row_words(p.keys) + b.key;
@@ -161,9 +161,9 @@ void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
                           T* buffer) noexcept {                                                   \
     return rows_of(x, stride, n, width, dtype, buffer);                                           \
   }                                                                                               \
-  void attention_turn(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width,             \
-                      T factor) noexcept {                                                        \
-    turn(out, rows, n, lanes, width, factor);                                                     \
+  void attention_transpose_scaled(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, \
+                                  T factor) noexcept {                                            \
+    transpose_scaled(out, rows, n, lanes, width, factor);                                         \
   }                                                                                               \
   void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,  \
                           int64_t n, int64_t k, bool add) noexcept {                              \
@@ -173,9 +173,9 @@ void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
                         const T* q, T* spare) noexcept {                                          \
     scores(p, b, s, k, q, spare);                                                                 \
   }                                                                                               \
-  void attention_kept(const AttentionPlan& p, const AttentionBlock& b, int64_t j,                 \
-                      T* factor) noexcept {                                                       \
-    kept(p, b, j, factor);                                                                        \
+  void attention_dropout_factors(const AttentionPlan& p, const AttentionBlock& b, int64_t j,      \
+                                 T* factor) noexcept {                                            \
+    dropout_factors(p, b, j, factor);                                                             \
   }
 TT_DEFINE_PARTS(float)
 TT_DEFINE_PARTS(double)

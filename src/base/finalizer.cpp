@@ -1,4 +1,4 @@
-#include "base/drop.h"
+#include "base/finalizer.h"
 
 #include "base/arena.h"
 

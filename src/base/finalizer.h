@@ -1,0 +1,24 @@
+// Finalizers: the drop callbacks of objects of the application. They run at once or, by an option
+// of the runtime, are queued until the application polls.
+#pragma once
+
+#include "base/heap.h"
+
+namespace TT_NS {
+
+// The least size of a block that drop_and_free takes: a queued block is its own queue entry.
+constexpr size_t kDropBytes = 40;
+
+// Calls drop(user), unless drop is NULL. An exception that it throws is dropped.
+void run_drop(void (*drop)(void*), void* user) noexcept;
+
+// Calls run_drop, then mem_retire of the block. Where drops are queued, both happen in the poll;
+// queueing allocates nothing.
+void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) noexcept;
+
+// Switches queueing on or off. Switching it off runs the queued drops.
+void arena_queue_drops(Arena*, bool on) noexcept;
+// Runs the queued drops, oldest first, including those that they queue. Returns their number.
+int64_t arena_poll(Arena*) noexcept;
+
+}  // namespace TT_NS
