@@ -57,13 +57,13 @@ int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end,
 int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool) {
   const int64_t rows = k.row_blocks();
   const int64_t cols = k.col_blocks();
-  if (k.np > 0) {
+  if (k.nk > 0) {
     // Packing an element costs about as much as 16 flops.
-    const int64_t unit = matmul_min(k.ni, kMatmulRowBlock) * k.np * 16;
+    const int64_t unit = matmul_min(k.ni, kMatmulRowBlock) * k.nk * 16;
     if (const int32_t status = run_units(pool, kernels.pack, &k, 0, rows + cols, unit))
       return status;
   }
-  const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.np;
+  const int64_t unit = 2 * k.ni * k.nj / (rows * cols) * k.nk;
   if (!k.copy_b) return run_units(pool, kernels.tiles, &k, 0, rows * cols, unit);
   const int32_t status = run_units(pool, kernels.tiles, &k, 0, cols, unit);
   return status || rows == 1 ? status : run_units(pool, kernels.tiles, &k, cols, rows * cols, unit);
@@ -82,8 +82,8 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
       k.i0 = matmul_piece(p.m, n_i, i);
       k.ni = matmul_piece(p.m, n_i, i + 1) - k.i0;
       for (int64_t q = 0; q < n_p; q++) {
-        k.p0 = matmul_piece(p.k, n_p, q);
-        k.np = matmul_piece(p.k, n_p, q + 1) - k.p0;
+        k.k0 = matmul_piece(p.k, n_p, q);
+        k.nk = matmul_piece(p.k, n_p, q + 1) - k.k0;
         if (go_on && !go_on()) return kMatmulEnded;
         if (const int32_t status = run_block(k, kernels, pool)) return status;
       }

@@ -6,7 +6,7 @@
 
 namespace TT_NS::impl {
 
-// One copy from an alias whose strides run backwards.
+// One copy from an alias with negative strides.
 TensorRef flip(Call, const Tensor& self, Ints dims) {
   const uint64_t mask = dim_mask(dims, self.ndim, false, "dims");
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
@@ -23,8 +23,8 @@ TensorRef flip(Call, const Tensor& self, Ints dims) {
   return out;
 }
 
-// Each dimension that moves splits the tensor in two: a box of elements is copied for each choice
-// of sides.
+// Each dimension that is rolled splits the tensor in two; each combination of halves is copied as
+// one box.
 static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   Shape sizes(self.sizes()), moving;
@@ -36,7 +36,7 @@ static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
       const int64_t d = moving[i];
       const int64_t s = shift[d];
       const int64_t n = self.size(d);
-      const bool wraps = box >> i & 1;  // the last s indices, which come to the front
+      const bool wraps = box >> i & 1;  // the last s indices wrap to the start
       sizes[d] = wraps ? s : n - s;
       from += wraps ? (n - s) * self.stride(d) : 0;
       to += wraps ? 0 : s * out->stride(d);
@@ -73,8 +73,7 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
   return roll_dims(self, shift);
 }
 
-// A dimension that repeats stands twice in an expanded view: once for the copies, once for its own
-// size.
+// A repeated dimension becomes two in an expanded view: the number of copies and its own size.
 TensorRef repeat(Call, const Tensor& self, Ints repeats) {
   if (repeats.n < self.ndim)
     fail_arg(TT_SHAPE, "repeats",

@@ -33,8 +33,9 @@ static Shape padded(const Tensor& self, const Pads& pads) {
     const int64_t before = pads.before(d);
     const int64_t after = pads.after(d);
     const int64_t size = out[d];
-    const bool cropped_away = before < -size || after < -size ||
-                              (before < 0 ? before : 0) + (after < 0 ? after : 0) < -size;
+    const bool cropped_away =
+        before < -size || after < -size ||
+        TT_NS::min<int64_t>(before, 0) + TT_NS::min<int64_t>(after, 0) < -size;
     if (cropped_away || __builtin_add_overflow(size, before, &n) ||
         __builtin_add_overflow(n, after, &n) || n < 0)
       fail_arg(TT_INVALID_ARG, "pad", "pad is {}: dimension {} of self {} cannot become so long",
@@ -72,17 +73,14 @@ TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& valu
 
 // ---- reflect, replicate, circular: each padded dimension by indices ----
 
-// The element of a dimension of n that stands at place i of the padded one.
+// The element of a dimension of size n at position i of the padded one; i < 0 is before it.
 static int64_t source(int64_t i, int64_t n, int64_t mode) {
-  return mode == kPaddingReplicate ? (i < 0   ? 0
-                                      : i < n ? i
-                                              : n - 1)
-         : i < 0                   ? -i
-         : i < n                   ? i
-                                   : 2 * (n - 1) - i;
+  if (mode == kPaddingReplicate) return clamp<int64_t>(i, 0, n - 1);
+  if (i < 0) return -i;
+  return i < n ? i : 2 * (n - 1) - i;
 }
-// What remains of a cropped dimension goes round.
-static int64_t source_in_circle(int64_t i, int64_t n, int64_t before, int64_t after) {
+// The same for circular padding: the part of a cropped dimension that remains is repeated.
+static int64_t circular_source(int64_t i, int64_t n, int64_t before, int64_t after) {
   const int64_t from = before < 0 ? -before : 0;
   const int64_t rest = n - from + (after < 0 ? after : 0);
   const int64_t r = (i - from) % rest;
@@ -92,7 +90,7 @@ static TensorRef sources(int64_t before, int64_t n, int64_t out, int64_t mode, D
   TensorRef index = new_tensor(Ints(&out, 1), Dtype::kI64, kCpuDevice);
   for (int64_t o = 0; o < out; o++)
     index->as<int64_t>()[o] = mode == kPaddingCircular
-                                  ? source_in_circle(o - before, n, before, out - n - before)
+                                  ? circular_source(o - before, n, before, out - n - before)
                                   : source(o - before, n, mode);
   return device.type == TT_CPU ? std::move(index) : op::to_device(*index, device);
 }
@@ -121,7 +119,8 @@ TensorRef pad_indexed_backward(Call, const Tensor& grad, const Tensor& self, Int
     TensorRef index = sources(pads.before(d), self.size(d), g->size(d), mode, self.device);
     g = op::index_add(*op::zeros(size, g->dtype, g->device), d, *index, *g);
   }
-  return half ? op::to_dtype(*g, grad.dtype) : g.get() == &grad ? op::clone(grad) : std::move(g);
+  if (half) return op::to_dtype(*g, grad.dtype);
+  return g.get() == &grad ? op::clone(grad) : std::move(g);
 }
 
 static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
@@ -138,13 +137,13 @@ static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
   const Shape size = padded(input, pads);
   for (int64_t d = input.ndim - dims; d < input.ndim; d++) {
     const int64_t n = input.size(d);
-    const int64_t most = pads.before(d) > pads.after(d) ? pads.before(d) : pads.after(d);
+    const int64_t max_pad = TT_NS::max(pads.before(d), pads.after(d));
     const int64_t rest =
-        n + (pads.before(d) < 0 ? pads.before(d) : 0) + (pads.after(d) < 0 ? pads.after(d) : 0);
+        n + TT_NS::min<int64_t>(pads.before(d), 0) + TT_NS::min<int64_t>(pads.after(d), 0);
     if (n == 0 || size[d] == 0 || (mode == kPaddingCircular && rest < 1))
       fail_arg(TT_SHAPE, "input", "input is {}: padded dimensions must not be or become empty",
                input.sizes());
-    if ((mode == kPaddingReflect && most >= n) || (mode == kPaddingCircular && most > n))
+    if ((mode == kPaddingReflect && max_pad >= n) || (mode == kPaddingCircular && max_pad > n))
       fail_arg(TT_INVALID_ARG, "pad", "pad is {}: must be {} the size {} of dimension {}", pad,
                mode == kPaddingReflect ? "less than" : "at most", n, d);
   }

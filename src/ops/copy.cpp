@@ -12,9 +12,9 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
   if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
   if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
   const DeviceBackend* b = cuda_backend();
-  int32_t kind = to.type == TT_CPU     ? kDeviceToHost
-                 : from.type == TT_CPU ? kHostToDevice
-                                       : kDeviceToDevice;
+  int32_t kind = kDeviceToDevice;
+  if (to.type == TT_CPU) kind = kDeviceToHost;
+  else if (from.type == TT_CPU) kind = kHostToDevice;
   if (int32_t s = b->copy(to.type == TT_CPU ? from.index : to.index, dst, src, size_t(bytes), kind,
                           nullptr))
     fail(s, "copying from {} to {} failed", fmt(from), fmt(to));
@@ -22,7 +22,7 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
 
 static TensorRef moved(const Tensor& src, Device to) {
   if (src.device == to) return TensorRef::share(&src);
-  // The host's devices know the CPU and themselves.
+  // A device of the application copies from and to the CPU and itself.
   const bool apart = (src.device.type == TT_EXT && to.type != TT_META) ||
                      (to.type == TT_EXT && src.device.type != TT_META);
   if (apart && !src.is_cpu() && to.type != TT_CPU) return moved(*moved(src, kCpuDevice), to);
@@ -82,7 +82,7 @@ TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
 }
 TensorRef to_device(Call, const Tensor& self, Device device) { return moved(self, device); }
 
-// Do the elements lie as a clone's would?
+// True if t has the strides of a clone with this memory format.
 static bool has_format(const Tensor& t, int64_t memory_format) {
   if (memory_format == TT_PRESERVE) return true;
   if (memory_format == TT_CONTIGUOUS) return t.contiguous();

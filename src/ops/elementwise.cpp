@@ -15,8 +15,8 @@ Dtype widen(Dtype d) {
 
 // ---- dtypes ----
 
-// torch.result_type: dimensioned tensors decide; 0-dim ones, then numbers, only by a higher
-// category.
+// As torch.result_type: tensors with dimensions decide; 0-dim tensors, then numbers, count only if
+// their category is higher.
 static Dtype combine(Dtype higher, Dtype lower) {
   if (higher == Dtype::kNone || lower == Dtype::kNone)
     return higher == Dtype::kNone ? lower : higher;
@@ -50,13 +50,13 @@ static Dtype compute_dtype(const ElementSpec& spec, Dtype common) {
   return common;
 }
 
-// The declared name of operand i; of the functor's scalar i - n, if there are n operands.
+// The declared name of operand i; for n operands and i >= n, of the functor's scalar i - n.
 static const char* arg_name(const ElementSpec& spec, int64_t i) {
   const char* name = spec.names;
   for (; i > 0; i--) name += strlen(name) + 1;
   return name;
 }
-// The name of the first operand or scalar whose dtype is one of `bad`; else of the first operand.
+// The name of the first operand or scalar whose dtype is bad; if there is none, of the first operand.
 template <class F> static const char* find_arg(const ElementSpec& spec, Operands ins,
                                                const Param& p0, const Param& p1, F bad) {
   int i = 0;
@@ -129,11 +129,11 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
   if (category(self.dtype) != 1) return;
   const int bits = int(item_size(self.dtype)) * 8;
   const bool is_signed = self.dtype != Dtype::kU8;
-  const int64_t most = int64_t(UINT64_MAX >> (64 - bits + is_signed));
-  const int64_t least = is_signed ? -most - 1 : 0;
-  if (min && min->is_int() && min->i > most)
+  const int64_t max_value = int64_t(UINT64_MAX >> (64 - bits + is_signed));
+  const int64_t min_value = is_signed ? -max_value - 1 : 0;
+  if (min && min->is_int() && min->i > max_value)
     fail_arg(TT_INVALID_ARG, "min", "min is {}: no {} is as large", min->i, fmt(self.dtype));
-  if (max && max->is_int() && max->i < least)
+  if (max && max->is_int() && max->i < min_value)
     fail_arg(TT_INVALID_ARG, "max", "max is {}: no {} is as small", max->i, fmt(self.dtype));
 }
 
@@ -364,7 +364,7 @@ static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands i
   }
 }
 
-// Apart, or the same elements: nothing to check.
+// True if no operand overlaps dst, except by being the same elements.
 static bool plainly_safe(const Tensor& dst, Operands ins) {
   if (!dst.storage->writable || !dst.dense()) return false;
   const char* end = dst.data + dst.numel * dst.item_size();

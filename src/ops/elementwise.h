@@ -1,5 +1,5 @@
-// Elementwise front ends: dtype rule, broadcast, allocate, plan, kernel. One spec per operator,
-// generated.
+// Implementation of elementwise operators: dtype rule, broadcast, allocation, plan, kernel. The
+// generator writes one ElementSpec per operator.
 #pragma once
 
 #include "core/ctx.h"
@@ -12,18 +12,18 @@ namespace TT_NS {
 
 enum class DtypeRule : uint8_t {
   kPromote,  // result_type of the operands
-  kFloat,    // the same, integers become float32
-  kBool,     // operands promoted, result bool
-  kSame,     // of the one operand
-  kLogical,  // operands as truth values, result bool
-  kFirst,    // of the first operand
-  kModulus,  // of the one operand; real if that is complex
+  kFloat,    // the same, but integers become float32
+  kBool,     // operands are promoted, the result is bool
+  kSame,     // dtype of the only operand
+  kLogical,  // operands are truth values, the result is bool
+  kFirst,    // dtype of the first operand
+  kModulus,  // dtype of the only operand; real if that is complex
 };
 enum class Compute : uint8_t {
   kWiden,    // bool u8 i8 i16 -> i32, f16 bf16 -> f32
   kStored,   // the kernel only moves values
   kLogical,  // bool
-  kBitwise,  // bool and u8 as they are, i8 i16 -> i32
+  kBitwise,  // bool and u8 unchanged, i8 i16 -> i32
 };
 
 struct ElementSpec {
@@ -32,11 +32,10 @@ struct ElementSpec {
   Compute compute;
   bool no_complex;      // complex operands are refused
   bool promote_params;  // the functor's scalars take part in promotion
-  bool factor;      // the functor's scalar multiplies operands: of a kind and size that their dtype
-                    // has, bool only for bools
-  uint8_t masks;    // bit i: input i is a bool mask, outside promotion
-  uint8_t no_bool;  // status of a call with a bool operand; 0: bools are taken
-  const char* names;  // of the operands, then of the functor's scalars, each ended by a zero
+  bool factor;          // the functor's scalar multiplies operands: their dtype must hold it
+  uint8_t masks;        // bit i: input i is a bool mask, excluded from promotion
+  uint8_t no_bool;      // status of a call with a bool operand; 0: bools are accepted
+  const char* names;    // of the operands, then of the functor's scalars, each NUL-terminated
 };
 
 // A tensor, or a number that is weak in promotion.
@@ -65,14 +64,14 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins,
                      const Param& p0 = kNoParam, const Param& p1 = kNoParam);
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0 = kNoParam,
                   const Param& p1 = kNoParam);
-// element_op for two tensors, with the short way for equal dense operands in front.
+// element_op for two tensors, with a fast path for dense operands of equal shape and dtype.
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b,
                          const Param& p0 = kNoParam);
 
-// Bounds of clamp leave room for a value of self's dtype.
+// Fails unless some value of self's dtype is within the bounds of clamp.
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
 
-// Before an operator whose kernel takes its function in double from SLEEF.
+// Called before an operator whose kernel uses SLEEF for float64.
 inline void want_vectors(const Tensor& t) {
   if (t.dtype == Dtype::kF64 && t.is_cpu()) sleef_open();
 }
@@ -81,11 +80,11 @@ inline void want_vectors(const Tensor& t) {
 Dtype result_type(Operands ins, uint8_t masks = 0);
 Dtype widen(Dtype d);  // the compute dtype of arithmetic
 
-// dst[...] = src, broadcast and converted; both on one device (or META).
+// dst[...] = src, broadcast and converted; both must be on one device.
 void copy_elements(Tensor& dst, const Tensor& src);
 void fill_elements(Tensor& dst, const Scalar& value);
-// What these two do on a device of the host (ext/backend.cpp); set with the first of them, like
-// op_of_views.
+// The same two on devices of the application (ext/backend.cpp). Set when the first such device is
+// registered.
 struct ExtElements {
   void (*copy)(Tensor& dst, const Tensor& src);
   void (*fill)(Tensor& dst, const Scalar& value);

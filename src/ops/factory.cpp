@@ -76,10 +76,10 @@ TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype,
 
 // The number of elements of arange; integers are exact.
 static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar& step) {
-  const char* complex = start.is_complex()  ? "start"
-                        : end.is_complex()  ? "end"
-                        : step.is_complex() ? "step"
-                                            : nullptr;
+  const char* complex = nullptr;
+  if (step.is_complex()) complex = "step";
+  if (end.is_complex()) complex = "end";
+  if (start.is_complex()) complex = "start";
   if (complex) fail_arg(TT_DTYPE, complex, "{} is complex: must be real", complex);
   if (step.is_zero() || step.real() != step.real())
     fail_arg(TT_INVALID_ARG, "step", "step is {}: must not be 0", step.real());
@@ -115,18 +115,18 @@ TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& ste
 
 TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) {
   const int64_t size[2] = {n, m.or_else(n)};
-  const int64_t least = size[0] < size[1] ? size[0] : size[1];
-  if (least < 0)
+  const int64_t diagonal = TT_NS::min(size[0], size[1]);
+  if (diagonal < 0)
     fail_arg(TT_INVALID_ARG, n < 0 ? "n" : "m", "n is {}, m is {}: must not be negative", n,
              size[1]);
   TensorRef out = filled(make(size, or_f32(dtype), or_cpu(device)), 0);
-  if (!least) return out;
+  if (!diagonal) return out;
   const int64_t step = size[1] + 1;
-  fill_elements(*new_alias(out, Ints(&least, 1), Ints(&step, 1)), 1);
+  fill_elements(*new_alias(out, Ints(&diagonal, 1), Ints(&step, 1)), 1);
   return out;
 }
 
-// from, from + step, …: n numbers, in float64 or complex128.
+// The n numbers from, from + step, … in float64 or complex128.
 static TensorRef ramp(const Scalar& from, const Scalar& step, int64_t n) {
   return op::add(*op::mul(*op::arange(0, n, 1, Dtype::kF64), step), from);
 }

@@ -1,5 +1,5 @@
-// What hand-written and generated fronts share: checks, allocation, views, results of in-place and
-// _into variants.
+// Shared by hand-written and generated implementations: checks, allocation, views, results of
+// in-place and _into variants.
 #pragma once
 
 #include "core/ctx.h"
@@ -16,15 +16,15 @@ void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, con
 void check_dtype_float(const Tensor& t, const char* arg);
 void check_index_dtype(const Tensor& t, const char* arg);        // int64 or int32
 void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number that is stored as a d
-void check_writable(const Tensor& t,
-                    const char* arg);  // no two indices at one address, storage not read-only
+// No two elements share an address, and the storage is not read-only.
+void check_writable(const Tensor& t, const char* arg);
 
 // A view of src with this geometry, linked to its base while gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
-// op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale
-// views with it; through a pointer, so that a program without views links neither as_strided nor
-// its gradient.
+// &op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale
+// views with it. It is a pointer so that a program without views links neither as_strided nor its
+// gradient.
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;
 
 // p + bytes, where p is NULL on META.
@@ -32,16 +32,16 @@ inline char* advance(char* p, int64_t bytes) {
   return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes));
 }
 
-// In-place and _into variants of operators that compute first: writes r into dst and bumps its
-// version.
+// For in-place and _into variants of operators that compute the result first: writes r into dst and
+// bumps its version.
 void copy_result(Tensor& dst, const Tensor& r, bool inplace);
-// The in-place variant of a composite: recorded as copy_.
+// For the in-place variant of a composite; it is recorded as copy_.
 void replace_values(Tensor& self, const Tensor& r);
-// dst of an _into variant: exactly r's shape and dtype, writable, overlapping no input.
+// dst of an _into variant must have the shape and dtype of r, be writable and overlap no input.
 void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
 void check_apart(const Tensor& dst, TensorSpan inputs);  // dst shares no memory with them
 
-// t itself, or a row-major copy (without recording): for kernels that want rows.
+// t itself if it is row-major, else a row-major copy; not recorded by autograd.
 TensorRef dense_input(const Tensor& t);
 // The same, converted to dtype d.
 TensorRef cast_input(const Tensor& t, Dtype d);

@@ -95,17 +95,17 @@ static int64_t span_of(const Tensor& t) {
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
                const Tensor& b, const Tensor& index, const IndexedDim& dim) {
   IndexPlan plan;
-  IndexArgs args{int32_t(nest.size.size()),
-                 nest.size.data(),
-                 nest.a_stride.data(),
-                 nest.b_stride.data(),
-                 nest.index_stride.data(),
-                 dim.step,
-                 dim.size,
-                 int32_t(a.dtype),
-                 int32_t(index.dtype),
-                 &k != &kernel_index_get};
-  // asking for the threads takes a lock: not for what is one unit anyway
+  IndexArgs args{.ndim = int32_t(nest.size.size()),
+                 .size = nest.size.data(),
+                 .a_stride = nest.a_stride.data(),
+                 .b_stride = nest.b_stride.data(),
+                 .index_stride = nest.index_stride.data(),
+                 .a_step = dim.step,
+                 .index_size = dim.size,
+                 .dtype = int32_t(a.dtype),
+                 .index_dtype = int32_t(index.dtype),
+                 .put = &k != &kernel_index_get};
+  // pool_threads takes a lock, which a single unit does not need
   if (args.put && numel_of(nest.size) >= kIndexTask) {
     args.threads = pool_threads(ctx().rt->pool);
     args.extent = dim.size ? dim.size : span_of(a);

@@ -1,5 +1,5 @@
-// Nests of positions that an index tensor addresses, and the check of indices: what all operators
-// with index tensors share.
+// Shared by operators with index tensors: loop nests over the positions that an index tensor
+// addresses, and the check of indices.
 #pragma once
 
 #include "ops/impl.h"
@@ -18,7 +18,7 @@ struct IndexNest {
   }
 };
 
-// Where index i of the indexed dimension lies: a + (i < 0 ? i + size : i) * step bytes.
+// The indexed dimension: index i is at byte (i < 0 ? i + size : i) * step.
 struct IndexedDim {
   int64_t size, step;
 };

@@ -10,7 +10,7 @@ namespace TT_NS {
 
 static bool is_mask(const Tensor& t) { return t.dtype == Dtype::kBool || t.dtype == Dtype::kU8; }
 
-// self[indices] as geometry: which dimensions are indexed, by what, and the shape of the result.
+// The geometry of self[indices]: the indexed dimensions, their indices, and the shape of the result.
 class Advanced {
  public:
   Advanced(const Tensor& self, TensorSpan indices) : self_(self) {
@@ -123,7 +123,7 @@ class Advanced {
     return dim + n;
   }
 
-  // The index dimensions stand where the indexed ones were if these are neighbours, else in front.
+  // The index dimensions replace the indexed ones if these are adjacent, else they come first.
   void place_dims() {
     bool first = true, ended = false, neighbours = true;
     for (int64_t d = 0; d < dims_.size(); d++) {
@@ -184,7 +184,7 @@ class Advanced {
   SmallVec<Dim, 8> dims_;
   Shape index_shape_, shape_;
   int64_t n_indexed_ = 0;
-  int64_t first_ = 0;  // dims_[0 … first_) stand before the index dimensions
+  int64_t first_ = 0;  // dims_[0 … first_) precede the index dimensions
 };
 
 TensorRef impl::index(Call, const Tensor& self, TensorSpan indices) {

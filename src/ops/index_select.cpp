@@ -7,13 +7,13 @@
 
 namespace TT_NS::impl {
 
-// Column c of row r stands on the diagonal number c - r.
+// Column c of row r is on diagonal c - r.
 static TensorRef triangle(const Tensor& self, int64_t diagonal, bool lower) {
   if (self.ndim < 2)
     fail_arg(TT_SHAPE, "self", "self is {}: must have at least 2 dimensions", self.sizes());
   const int64_t rows = self.size(-2);
   const int64_t columns = self.size(-1);
-  const int64_t from = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
+  const int64_t from = clamp(diagonal, -rows, columns);
   TensorRef limit = op::unsqueeze(*op::arange(from, from + rows, 1, Dtype::kI64, self.device), 1);
   TensorRef column = op::arange(0, columns, 1, Dtype::kI64, self.device);
   return op::masked_fill(self, lower ? *op::gt(column, *limit) : *op::lt(column, *limit), 0);

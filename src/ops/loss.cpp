@@ -201,18 +201,18 @@ static TensorRef with_probabilities(const Tensor& input, const Tensor& target, c
              : op::div(*total, Scalar(double(input.numel) / double(classes)));
 }
 
-// Classes, with a share of the target spread evenly.
+// Classes with label smoothing: a share of the target is distributed evenly over all classes.
 static TensorRef with_smoothing(const Tensor& input, const Tensor& target, const Tensor* weight,
                                 int64_t ignore_index, int64_t reduction, double smoothing) {
   const int64_t dim = class_dim(input);
   TensorRef log_p = op::log_softmax(input, dim);
   TensorPair hit = op::native_nll_loss(*log_p, target, weight, ignore_index, kReductionNone);
-  TensorRef terms = op::neg(*log_p);
-  if (weight) terms = op::mul(*terms, *along_classes(*weight, input));
-  TensorRef spread =
-      op::masked_fill(*sum_classes(*terms), *op::eq(target, Scalar(ignore_index)), Scalar(0));
+  TensorRef losses = op::neg(*log_p);
+  if (weight) losses = op::mul(*losses, *along_classes(*weight, input));
+  TensorRef smooth =
+      op::masked_fill(*sum_classes(*losses), *op::eq(target, Scalar(ignore_index)), Scalar(0));
   TensorRef loss = op::add(*op::mul(*hit.first, Scalar(1 - smoothing)),
-                           *op::mul(*spread, Scalar(smoothing / double(input.size(dim)))));
+                           *op::mul(*smooth, Scalar(smoothing / double(input.size(dim)))));
   if (reduction == kReductionNone) return loss;
   TensorRef total = op::sum(*loss);
   return reduction == kReductionSum ? std::move(total)

@@ -6,7 +6,7 @@
 
 namespace TT_NS::impl {
 
-// ---- what they share ----
+// ---- shared ----
 
 static void check_reduction(int64_t reduction) {
   if (reduction < kReductionNone || reduction > kReductionSum)
@@ -60,9 +60,8 @@ static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t r
                             const Tensor* weight) {
   TensorRef loss = op::abs(*op::sub(input, target));
   if (weight) loss = op::mul(*loss, *weight);
-  return reduction == kReductionNone  ? std::move(loss)
-         : reduction == kReductionSum ? op::sum(*loss)
-                                      : op::mean(*loss);
+  if (reduction == kReductionNone) return loss;
+  return reduction == kReductionSum ? op::sum(*loss) : op::mean(*loss);
 }
 TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                   const Tensor* weight) {

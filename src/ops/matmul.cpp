@@ -165,7 +165,7 @@ static void check_weight(const Scalar& s, Dtype d, const char* arg) {
   check_fits(s, widen(d), arg);
 }
 
-// beta * self + alpha * (a @ b) for matrices or stacks of them, whose own shapes are checked.
+// beta * self + alpha * (a @ b) for matrices or batches, whose shapes have been checked.
 static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& b,
                              const char* a_name, const char* b_name, const Scalar& beta,
                              const Scalar& alpha) {

@@ -35,7 +35,7 @@ struct Order {
                n, kMaxDims);
   }
 
-  // The dimensions that the ellipsis stands for in operand i; -1: it has none.
+  // The number of dimensions that the ellipsis covers in operand i; -1: it has no ellipsis.
   static int64_t ellipsis_of(const Labels& term, const Tensor& t, int64_t i) {
     bool dots = false;
     for (uint8_t l : term) dots |= l == kEllipsis;
@@ -100,18 +100,18 @@ TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_
 
 // How a dimension takes part in the product of a and b.
 enum Role { kBatch, kLeft, kRight, kSum };
+static Role role_of(const Tensor& a, const Tensor& b, uint64_t sum, int64_t d) {
+  if (sum >> d & 1) return kSum;
+  if (b.size(d) == 1) return kLeft;
+  return a.size(d) == 1 ? kRight : kBatch;
+}
 
 // sum(a * b) over the dimensions `sum`, which keep size 1; elsewhere sizes are equal or one of them
 // is 1.
 TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   const int64_t n = a.ndim;
   Shape of[4];
-  for (int64_t d = 0; d < n; d++)
-    of[sum >> d & 1     ? kSum
-       : b.size(d) == 1 ? kLeft
-       : a.size(d) == 1 ? kRight
-                        : kBatch]
-        .push_back(d);
+  for (int64_t d = 0; d < n; d++) of[role_of(a, b, sum, d)].push_back(d);
   Shape a_dims, b_dims, c_dims, c_sizes, back;
   int64_t volume[4] = {1, 1, 1, 1};
   const auto gather = [&](Shape& dims, Role r1, Role r2, Role r3, Role r4) {
@@ -124,7 +124,8 @@ TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t d = c_dims[i];
     back[d] = i;
-    c_sizes.push_back(sum >> d & 1 ? 1 : a.size(d) == 1 ? b.size(d) : a.size(d));
+    const int64_t size = a.size(d) == 1 ? b.size(d) : a.size(d);
+    c_sizes.push_back(sum >> d & 1 ? 1 : size);
   }
   for (int r = 0; r < 4; r++)
     for (int64_t d : of[r]) volume[r] *= a.size(d) == 1 ? b.size(d) : a.size(d);
@@ -152,7 +153,8 @@ void check_sizes(const SmallVec<TensorRef, 4>& t, int64_t n) {
   }
 }
 
-// The next operand b joins a; what neither the result nor a later operand needs is summed.
+// Multiplies a by the next operand b and sums dimensions that neither the result nor a later
+// operand has.
 TensorRef join(TensorRef a, TensorRef b, int64_t n_out, int64_t n, int64_t* users) {
   Shape of_a, of_b;
   uint64_t both = 0;

@@ -7,7 +7,7 @@
 namespace TT_NS {
 
 constexpr int kLetters = 52;             // A … Z, a … z
-constexpr uint8_t kEllipsis = kLetters;  // stands for any number of dimensions
+constexpr uint8_t kEllipsis = kLetters;  // any number of dimensions
 using Labels = SmallVec<uint8_t, 8>;
 
 struct Equation {

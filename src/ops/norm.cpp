@@ -23,7 +23,7 @@ static void check_parameter(const Tensor* p, const char* arg, const Tensor& inpu
              arg, fmt(p->dtype), fmt(input.dtype));
 }
 
-// The number of elements that are normalised together.
+// The number of elements of a row, over which is normalized.
 static int64_t row_length(const Tensor& input, Ints normalized_shape) {
   if (normalized_shape.n == 0)
     fail_arg(TT_SHAPE, "normalized_shape",
@@ -57,7 +57,9 @@ TensorTriple native_layer_norm(Call, const Tensor& input, Ints normalized_shape,
   TensorRef rstd = new_tensor(stat_shape, stat_dtype(input), input.device);
   if (y->numel) {
     LayerNormPlan plan;
-    const Dtype parameter = w ? w->dtype : b ? b->dtype : input.dtype;
+    Dtype parameter = input.dtype;  // of weight and bias
+    if (b) parameter = b->dtype;
+    if (w) parameter = w->dtype;
     build_layer_norm(&plan, int32_t(input.dtype), int32_t(parameter), int32_t(mean->dtype), rows, n,
                      eps);
     plan.x = x->data;

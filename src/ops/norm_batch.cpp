@@ -57,7 +57,8 @@ struct Channels {
   int64_t outer, channels, inner;
 
   explicit Channels(const Tensor& x) : last(channels_last(x)), channels(x.size(1)) {
-    inner = channels == 1 ? x.numel : last ? 1 : numel_of(x.sizes().slice(2, x.ndim));
+    inner = last ? 1 : numel_of(x.sizes().slice(2, x.ndim));
+    if (channels == 1) inner = x.numel;
     outer = x.numel / (channels * inner);
   }
 };
@@ -98,11 +99,10 @@ static TensorRef running_stats(const Tensor& x, int64_t channels, const Tensor& 
 static ChannelAffinePlan affine_plan(const Tensor& x, const Channels& n, const Tensor* weight,
                                      const Tensor* bias, const Tensor& stats) {
   ChannelAffinePlan plan;
-  build_channel_affine(&plan, int32_t(x.dtype),
-                       int32_t(weight ? weight->dtype
-                               : bias ? bias->dtype
-                                      : x.dtype),
-                       n.outer, n.channels, n.inner);
+  Dtype parameter = x.dtype;  // of weight and bias
+  if (bias) parameter = bias->dtype;
+  if (weight) parameter = weight->dtype;
+  build_channel_affine(&plan, int32_t(x.dtype), int32_t(parameter), n.outer, n.channels, n.inner);
   plan.x = x.data;
   plan.weight = weight ? weight->data : nullptr;
   plan.bias = bias ? bias->data : nullptr;
@@ -358,7 +358,8 @@ TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tenso
                     ? op::to_dtype(input, Dtype::kF32)
                     : TensorRef::share(&input);
   const bool single = x->dtype == Dtype::kF32 || x->dtype == Dtype::kC64;
-  const double floor = eps.has ? *eps : single ? 0x1p-23 : 0x1p-52;
+  const double machine_eps = single ? 0x1p-23 : 0x1p-52;
+  const double floor = eps.has ? *eps : machine_eps;
   TensorRef rms = op::rsqrt(*op::add(*op::mean_dim(*op::mul(*x, *x), dims, true), Scalar(floor)));
   TensorRef y = op::mul(*x, *rms);
   if (!weight) return narrowed(std::move(y), input.dtype);

@@ -1,5 +1,5 @@
-// Random numbers. A front reserves counters of its generator; the C boundary gives them back if the
-// call fails.
+// Random numbers. An implementation reserves counters of its generator; the C boundary returns them
+// if the call fails.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"

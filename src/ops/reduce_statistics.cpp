@@ -32,8 +32,8 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   return as_dtype(op::contiguous(out), d);
 }
 
-// The mean and the variance, both with kept dimensions, in the dtype of computation; divided by
-// what remains of n - correction.
+// The variance and the mean, with kept dimensions, in the dtype of x. The divisor of the variance
+// is max(n - correction, 0).
 static TensorPair moments(const Tensor& x, Ints dims, double correction) {
   double n = 1;
   for (int64_t d : dims) n *= double(x.size(d));

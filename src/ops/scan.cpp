@@ -15,14 +15,18 @@ static TensorRef as_dtype(TensorRef t, Dtype d) {
   return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
 }
 
+// The dtype of the result; integers and bool become int64.
+static Dtype sum_dtype(const Tensor& self, Dtype dtype) {
+  if (dtype != Dtype::kNone) return dtype;
+  return category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+}
+
 // Complex numbers are pairs of real columns.
 TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim);
   const int64_t n = self.ndim ? self.size(d) : 1;
-  const Dtype out_dtype = dtype != Dtype::kNone      ? dtype
-                          : category(self.dtype) < 2 ? Dtype::kI64
-                                                     : self.dtype;
+  const Dtype out_dtype = sum_dtype(self, dtype);
   TensorRef x = widened(*as_dtype(TensorRef::share(&self), out_dtype));
   x = cast_input(*x, category(out_dtype) < 2 ? Dtype::kI64 : x->dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
@@ -46,9 +50,7 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim);
   const int64_t n = self.ndim ? self.size(d) : 1;
-  const Dtype out_dtype = dtype != Dtype::kNone      ? dtype
-                          : category(self.dtype) < 2 ? Dtype::kI64
-                                                     : self.dtype;
+  const Dtype out_dtype = sum_dtype(self, dtype);
   TensorRef x = cast_input(*as_dtype(TensorRef::share(&self), out_dtype),
                            category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
@@ -56,7 +58,7 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     int64_t inner = 1;
     for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
     CumprodPlan plan;
-    // asking for the threads takes a lock; what is computed does not depend on them
+    // pool_threads takes a lock; the result does not depend on the number of threads
     const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
     build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, threads);
     Workspace parts(cumprod_workspace_bytes(&plan), self.device);

@@ -62,8 +62,8 @@ TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, 
 
 // ---- unique ----
 
-// Runs of equal neighbours of n sorted elements, which differ from the one before where `fresh` is
-// true.
+// Results of unique from n sorted elements; fresh[i] tells whether element i + 1 differs from the
+// one before.
 static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape, bool want_inverse,
                          bool want_counts) {
   const int64_t n = perm.numel;
@@ -114,7 +114,7 @@ static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inver
   const int64_t flat[2] = {n, m};
   const int64_t rows[1] = {n};
   const int64_t last[1] = {1};
-  Shape order;  // d in front of the others
+  Shape order;  // d first
   order.push_back(d);
   for (int64_t k = 0; k < self.ndim; k++)
     if (k != d) order.push_back(k);

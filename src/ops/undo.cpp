@@ -6,10 +6,10 @@
 
 namespace TT_NS {
 
-Rng UndoLog::draw(Generator& g, uint64_t counters) {
-  drawn_.reserve(drawn_.size() + 1);
+Rng UndoLog::reserve(Generator& g, uint64_t counters) {
+  reserved_.reserve(reserved_.size() + 1);
   const Rng begin = g.take(counters);
-  drawn_.push_back({Ref<Generator>::share(&g), begin, counters});
+  reserved_.push_back({Ref<Generator>::share(&g), begin, counters});
   return begin;
 }
 
@@ -45,16 +45,15 @@ static void put_back(Tensor& t, const Tensor& values) {
 }
 
 void UndoLog::undo() noexcept {
-  while (!drawn_.empty()) {
-    const Drawn& d = drawn_.back();
+  while (!reserved_.empty()) {
+    const RngReservation& d = reserved_.back();
     d.generator->give_back(d.begin, d.counters);
-    drawn_.pop_back();
+    reserved_.pop_back();
   }
   if (!written_.empty()) undo_writes();
 }
 
-// Needs no memory of tt's. A device of the host may refuse: its tensor keeps what it has, as after
-// any copy that fails there.
+// Allocates nothing. A device of the application may fail to copy: its tensor keeps its values.
 void UndoLog::undo_writes() noexcept {
   const ErrorRecord error = ctx_.error;
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -72,7 +71,7 @@ void UndoLog::undo_writes() noexcept {
 Rng reserve_rng(Generator* generator, uint64_t counters) {
   Generator& g = generator ? *generator : *ctx().gen;
   UndoLog* log = ctx().undo;
-  return log && counters ? log->draw(g, counters) : g.take(counters);
+  return log && counters ? log->reserve(g, counters) : g.take(counters);
 }
 
 void remember_values(Tensor& t) {

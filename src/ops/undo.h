@@ -1,6 +1,5 @@
-// UndoLog: what a call changes before it is known to succeed, so that the C boundary can undo it:
-// generators that moved on, and running statistics. What a callback of the host does through tt is
-// logged by the calls that it makes.
+// UndoLog: changes of a call that the C boundary undoes if the call fails: reserved random numbers
+// and running statistics. Calls that a callback of the application makes have their own logs.
 #pragma once
 
 #include "core/ctx.h"
@@ -10,7 +9,7 @@ namespace TT_NS {
 class UndoLog {
  public:
   explicit UndoLog(Ctx& c) : ctx_(c), outer_(c.undo) { c.undo = this; }
-  // Undoes what is logged, unless the call has succeeded.
+  // Undoes the logged changes unless keep() was called.
   ~UndoLog() {
     ctx_.undo = outer_;
     if (TT_UNLIKELY(!kept_)) undo();
@@ -18,19 +17,18 @@ class UndoLog {
   UndoLog(const UndoLog&) = delete;
   void keep() { kept_ = true; }
 
-  Rng draw(Generator& g, uint64_t counters);
+  Rng reserve(Generator& g, uint64_t counters);
   void remember(Tensor& t);
 
  private:
-  struct Drawn {
+  struct RngReservation {
     Ref<Generator> generator;
     Rng begin;
     uint64_t counters;
   };
   struct Written {
     TensorRef tensor;
-    TensorRef
-        values;  // a clone; of a tensor on a device of the host its byte range, copied to the CPU
+    TensorRef values;  // a clone; for devices of the application the byte range, on the CPU
     uint32_t version;
   };
   TT_COLD void undo() noexcept;
@@ -39,13 +37,13 @@ class UndoLog {
   Ctx& ctx_;
   UndoLog* const outer_;
   bool kept_ = false;
-  SmallVec<Drawn, 1> drawn_;
+  SmallVec<RngReservation, 1> reserved_;
   SmallVec<Written, 1> written_;
 };
 
-// Counters of a generator, or of the ctx's own, for the running call: given back if that fails.
+// Reserves counters of a generator (NULL: of the ctx) for the running call; returned if it fails.
 Rng reserve_rng(Generator* generator, uint64_t counters);
-// t is written by the running call: it gets back its values and its version if that fails.
+// Call before t is written: its values and version are restored if the running call fails.
 void remember_values(Tensor& t);
 
 }  // namespace TT_NS

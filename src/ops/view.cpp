@@ -134,7 +134,7 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   if (step < 1) fail_arg(TT_INVALID_ARG, "step", "step is {}: must be at least 1", step);
   int64_t d = wrap_dim(dim, self.ndim);
   int64_t n = self.size(d);
-  auto clip = [n](int64_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
+  auto clip = [n](int64_t i) { return clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
   int64_t from = clip(start.or_else(0));
   int64_t to = clip(end.or_else(n));
   if (to < from) to = from;
@@ -148,7 +148,7 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   return make_view(self, sizes, strides, data);
 }
 
-// The elements of a geometry must lie inside the storage.
+// All elements of a geometry must be inside the storage.
 static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t offset) {
   if (size.n != stride.n)
     fail_arg(TT_INVALID_ARG, "stride", "size is {}, stride is {}: must have equal lengths", size,

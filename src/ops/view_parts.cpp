@@ -1,5 +1,4 @@
-// Parts of a tensor and other groupings of its dimensions: diagonal and unbind are views of their
-// own, the rest is made of views.
+// Views of parts of a tensor: flatten, unflatten, unbind, narrow, diagonal.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -76,13 +75,13 @@ TensorRef diagonal(Call, const Tensor& self, int64_t offset, int64_t dim1, int64
   const int64_t b = wrap_dim(dim2, self.ndim, "dim2");
   if (a == b)
     fail_arg(TT_INVALID_ARG, "dim2", "dim1 is {}, dim2 is {}: must be two dimensions", dim1, dim2);
-  // Offsets beyond the sizes give an empty diagonal; clipping keeps the sums in range.
+  // An offset beyond the sizes gives an empty diagonal; clamping it avoids overflow.
   const int64_t rows = self.size(a);
   const int64_t columns = self.size(b);
-  const int64_t o = offset > columns ? columns : offset < -rows ? -rows : offset;
+  const int64_t o = clamp(offset, -rows, columns);
   const int64_t down = o < 0 ? rows + o : rows;
   const int64_t right = o < 0 ? columns : columns - o;
-  const int64_t n = down < right ? down : right;
+  const int64_t n = TT_NS::min(down, right);
   Shape sizes, strides;
   for (int64_t d = 0; d < self.ndim; d++)
     if (d != a && d != b) {
@@ -91,7 +90,8 @@ TensorRef diagonal(Call, const Tensor& self, int64_t offset, int64_t dim1, int64
     }
   sizes.push_back(n);
   strides.push_back(self.stride(a) + self.stride(b));
-  const int64_t skipped = n == 0 ? 0 : o < 0 ? -o * self.stride(a) : o * self.stride(b);
+  int64_t skipped = 0;  // elements before the first one of the diagonal
+  if (n) skipped = o < 0 ? -o * self.stride(a) : o * self.stride(b);
   return make_view(self, sizes, strides, advance(self.data, skipped * self.item_size()));
 }
 

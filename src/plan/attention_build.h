@@ -10,9 +10,11 @@ namespace attention_detail {
 inline int64_t slot_elements(const AttentionPlan& p, bool backward) {
   const int64_t n = min(kAttentionQueries, attention_lanes(p.queries));
   const int64_t k = min(kAttentionKeys, p.keys);
-  const int64_t e = p.width, f = p.value_width, one = 16;  // each part starts on a line of its own
-  const int64_t forward = 2 * k * n + e * n + k * e + k * f + 2 * n * max(e, f) + 7 * one;
-  return backward ? forward + f * n + n * e + n * f + k * e + k * f + 6 * one : forward;
+  const int64_t e = p.width;
+  const int64_t f = p.value_width;
+  const int64_t line = 16;  // each part starts on its own cache line
+  const int64_t forward = 2 * k * n + e * n + k * e + k * f + 2 * n * max(e, f) + 7 * line;
+  return backward ? forward + f * n + n * e + n * f + k * e + k * f + 6 * line : forward;
 }
 }  // namespace attention_detail
 
@@ -22,10 +24,10 @@ inline int64_t attention_stage(AttentionPlan* p, int stage, int64_t units, int64
                                int64_t columns) {
   const double work =
       double(p->width + p->value_width + 1) * double(rows + 1) * double(columns + 1);
-  const int64_t few = ceil_div(units, kAttentionSlots);
-  const int64_t many = int64_t(1048576.0 / work);
+  const int64_t min_grain = max<int64_t>(1, ceil_div(units, kAttentionSlots));
+  const int64_t grain = int64_t(1048576.0 / work);
   p->run.units[stage] = units;
-  p->run.grain[stage] = max(few, max<int64_t>(many, 1));
+  p->run.grain[stage] = max(min_grain, grain);
   return ceil_div(units, p->run.grain[stage]);
 }
 
@@ -46,9 +48,9 @@ inline int64_t attention_units(AttentionPlan* p, bool backward, bool split = fal
   int64_t slots = attention_stage(p, 0, by_head ? key_heads : heads * blocks,
                                   by_head ? p->queries : queries, p->keys);
   if (split) {
-    const int64_t more =
+    const int64_t backward_slots =
         attention_stage(p, 1, key_heads * attention_key_blocks(*p), p->queries, kAttentionKeys);
-    slots = max(slots, more);
+    slots = max(slots, backward_slots);
   }
   return slots * p->slot_bytes;
 }

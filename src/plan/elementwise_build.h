@@ -1,5 +1,5 @@
 // Builds an ElementPlan from sizes and strides: broadcast -> reorder by the output's strides ->
-// coalesce -> pick the path. No Tensor, no allocation, no failure: the front end has checked that
+// coalesce -> pick the path. No Tensor, no allocation, no failure: the implementation has checked that
 // the operands broadcast to the output's shape.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace TT_NS {
 
-// One operand as the front end sees it: dimension 0 outermost, strides in elements.
+// One operand as the implementation passes it: dimension 0 outermost, strides in elements.
 struct ElementOperand {
   char* ptr;
   const int64_t* size;

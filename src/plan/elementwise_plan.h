@@ -1,4 +1,4 @@
-// ElementPlan: an elementwise loop nest over one output and up to four inputs. POD, also device
+// ElementPlan: an elementwise loop nest over one output and up to three inputs. POD, also device
 // code.
 #pragma once
 
@@ -22,7 +22,7 @@ struct ElementPlan {
   int32_t dtype[kMaxOperands];  // stored dtype of each operand
   char* ptr[kMaxOperands];
   tt_scalar param[2];  // the functor's scalars (alpha, min, max, exponent …); kind 0 = not given
-  // A host scalar as operand: its value in the dtype that dtype[k] says. ptr[k] points here on the
+  // A number as operand: its value in dtype[k]. ptr[k] points here on the
   // CPU, is NULL on devices.
   alignas(16) char scalar[kMaxOperands][16];
   // not dense only; left uninitialised otherwise

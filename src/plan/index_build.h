@@ -16,15 +16,15 @@ struct IndexArgs {
   int64_t a_step, index_size;
   int32_t dtype, index_dtype;
   bool put;             // a is written: index_put, index_accumulate
-  int32_t threads = 1;  // (put) that may take ranges of i; what is computed does not depend on it
+  int32_t threads = 1;  // (put) that may take ranges of i; the result does not depend on it
   int64_t extent = 0;   // (put) i is below
   int64_t large = 0;    // (put) bytes of a from which on single elements take ranges
 };
 
 namespace index_detail {
 
-// Ranges of i: for rows, and for single elements of so large a target that to go through all
-// indices costs less than its memory.
+// Whether units are ranges of i: for rows, and for single elements of a target so large that
+// reading all indices in each unit costs less than its cache misses.
 inline bool takes_ranges(const IndexPlan& p, const IndexArgs& g) {
   if (g.threads <= 1) return false;
   const int64_t step = g.a_step < 0 ? -g.a_step : g.a_step;

@@ -118,7 +118,9 @@ inline void matmul_choose(MatmulPlan* p) {
     transpose_plan(p);
     if (p->m == 1) p->a_row = p->c_row = 0;
   }
-  p->path = is_rows(*p) ? kMatmulRows : is_small(*p) ? kMatmulSmall : kMatmulPacked;
+  p->path = kMatmulPacked;
+  if (is_rows(*p)) p->path = kMatmulRows;
+  else if (is_small(*p)) p->path = kMatmulSmall;
   if (p->path == kMatmulSmall) p->n_units = p->batch * matmul_ceil(p->n, kMatmulSmallCols);
   if (p->path == kMatmulRows) p->n_units = p->batch * matmul_ceil(p->n, matmul_rows_unit(*p));
   p->workspace = nullptr;

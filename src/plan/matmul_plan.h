@@ -76,13 +76,12 @@ TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) {
 TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) {
   return matmul_is_half(dtype) ? 4 : kItemSize[dtype];
 }
-// Terms of a sum that one pass over packed panels adds up.
+// Positions of k that one pass over packed panels adds up.
 TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
-  return matmul_is_half(dtype)             ? 768
-         : dtype == TT_C64                 ? 256
-         : dtype == TT_C128                ? 96
-         : matmul_compute_size(dtype) == 8 ? 192
-                                           : 512;
+  if (matmul_is_half(dtype)) return 768;
+  if (dtype == TT_C64) return 256;
+  if (dtype == TT_C128) return 96;
+  return matmul_compute_size(dtype) == 8 ? 192 : 512;
 }
 TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return ceil_div(x, unit); }
@@ -96,15 +95,15 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
-// What one pass of the packed path works on: columns [j0, j0 + nj), rows [i0, i0 + ni), terms [p0,
-// p0 + np).
+// The block of one pass of the packed path: columns [j0, j0 + nj), rows [i0, i0 + ni) and
+// positions [k0, k0 + nk) of the summed dimension k.
 struct MatmulBlock {
   const MatmulPlan* plan;
   const char *a, *b, *d;  // of this product of the batch
   char* c;
-  int64_t i0, ni, j0, nj, p0, np;
-  char* a_pack;     // panels of rows [r0, r1) start at element (r0 - i0) * np
-  char* b_pack;     // panels of columns [c0, c1) at (c0 - j0) * np
+  int64_t i0, ni, j0, nj, k0, nk;
+  char* a_pack;     // panels of rows [r0, r1) start at element (r0 - i0) * nk
+  char* b_pack;     // panels of columns [c0, c1) at (c0 - j0) * nk
   char* sum;        // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
   int32_t factors;  // dtype of a and b: the plan's, or f16 or bf16 whose sums go to a c of f32
   bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)

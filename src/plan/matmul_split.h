@@ -1,23 +1,23 @@
-// Products whose results make too few units for the threads are cut into parts: pieces of k,
-// products of the batch.
+// A matmul whose result has too few units for the threads is split into parts: pieces of k, and the
+// matrices of the batch.
 #pragma once
 
 #include "plan/matmul_plan.h"
 
 namespace TT_NS {
 
-// The shape alone decides. Parts are [piece][unit of the path]; a unit of the packed path is a
-// whole product of the batch. The sums of several pieces go to the workspace, [piece][batch][m][n]
-// of the computed type, and are added in the order of the pieces.
+// Depends on the shape only. Parts are [piece][unit of the path]; a unit of the packed path is one
+// matrix of the batch. With several pieces, their sums are stored in the workspace,
+// [piece][batch][m][n] of the computed type, and are added in the order of the pieces.
 struct MatmulSplit {
-  int64_t depth;   // terms of a piece
+  int64_t depth;   // positions of k in a piece
   int64_t pieces;  // 1: the parts store results
   int64_t units;   // parts of a piece
-  int64_t tasks;   // 0: not cut. Packed: each has panels of its own in the workspace
+  int64_t tasks;   // 0: not split. Packed path: each task has its own panels in the workspace
   int64_t flops;   // of a task
 };
 
-// Bytes of the panels and sums of one block, and the most rows and columns that share them.
+// Bytes of the panels and sums of one block, and the maximum of rows and columns that share them.
 struct MatmulLayout {
   int64_t max_rows, max_cols;
   int64_t a_bytes, b_bytes, sum_bytes;
@@ -25,18 +25,18 @@ struct MatmulLayout {
 };
 
 constexpr int64_t kMatmulTaskFlops = 1 << 20;  // some 5 to 10 µs
-constexpr int64_t kMatmulLeastDepth =
-    2048;  // terms of a piece: adding its sums to the others' costs as much as 50
-constexpr int64_t kMatmulMostParts = 32;         // that more pieces are made for
-constexpr int32_t kMatmulMostTasks = 32;         // bits of a word
-constexpr int64_t kMatmulTasksBytes = 16 << 20;  // of panels, if that is room for 8 tasks
+// Positions of k in a piece; adding its sums to those of the others costs as much as 50.
+constexpr int64_t kMatmulMinDepth = 2048;
+constexpr int64_t kMatmulMaxParts = 32;          // for which more pieces are made
+constexpr int32_t kMatmulMaxTasks = 32;          // bits of a word
+constexpr int64_t kMatmulTasksBytes = 16 << 20;  // of panels, if 8 tasks fit
 
-// Bytes of a piece's sums.
+// Bytes of the sums of one piece.
 TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) {
   return p.batch * p.m * p.n * matmul_compute_size(p.dtype);
 }
 
-// several: of pieces whose sums are stored apart.
+// several: there are several pieces, whose sums are stored separately.
 TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
   const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype));
   const int64_t size = matmul_compute_size(p.dtype);
@@ -53,10 +53,11 @@ TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
 
 namespace matmul_detail {
 
-// Pieces of at least `least` terms each, as many as `units` need to make `parts`.
-TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t least, int64_t parts) {
-  least = max(kMatmulLeastDepth, least);
-  const int64_t pieces = matmul_min(matmul_ceil(parts, units), k / least);
+// Pieces of at min_depth min_depth positions of k; as many as make `parts` parts of `units` units.
+TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t min_depth,
+                         int64_t parts) {
+  min_depth = max(kMatmulMinDepth, min_depth);
+  const int64_t pieces = matmul_min(matmul_ceil(parts, units), k / min_depth);
   s->units = units;
   if (pieces < 2) return;
   s->depth = matmul_ceil(matmul_ceil(k, pieces), 512) * 512;
@@ -71,11 +72,11 @@ TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
   const int64_t own = matmul_ceil(p.m, kMatmulRowBlock) * matmul_ceil(p.n, kMatmulColBlock);
   const int64_t tasks = p.batch * p.k * term / kMatmulTaskFlops;
   if (tasks < 4 || own > 8) return;
-  cut_depth(s, p.k, p.batch, kMatmulTaskFlops / 2 / term, kMatmulMostParts);
+  cut_depth(s, p.k, p.batch, kMatmulTaskFlops / 2 / term, kMatmulMaxParts);
   if (s->pieces * p.batch < 2 * own) return void(s->pieces = 1);
   const int64_t room = kMatmulTasksBytes / matmul_layout(p, s->pieces > 1).bytes();
   s->tasks = matmul_min(matmul_min(tasks, s->pieces * p.batch),
-                        matmul_min(max<int64_t>(8, room), kMatmulMostTasks));
+                        matmul_min(max<int64_t>(8, room), kMatmulMaxTasks));
   s->flops = p.batch * p.k * term / s->tasks;
 }
 
@@ -83,7 +84,7 @@ TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
 TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
   const int64_t term = 8 * p.n * p.batch;
   if (p.n_units >= 16 || p.k * term < kMatmulTaskFlops) return;
-  cut_depth(s, p.k, p.n_units, kMatmulTaskFlops / 4 / term, 2 * kMatmulMostParts);
+  cut_depth(s, p.k, p.n_units, kMatmulTaskFlops / 4 / term, 2 * kMatmulMaxParts);
   if (s->pieces > 1) {
     s->tasks = p.n_units * s->pieces;
     s->flops = p.k * term / s->tasks;
@@ -95,7 +96,7 @@ TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
 TT_INLINE MatmulSplit matmul_split(const MatmulPlan& p) {
   MatmulSplit s = {p.k, 1, 1, 0, 0};
   if (p.path == kMatmulPacked) matmul_detail::split_packed(p, &s);
-  else if (p.path == kMatmulRows && p.k >= 2 * kMatmulLeastDepth) matmul_detail::split_rows(p, &s);
+  else if (p.path == kMatmulRows && p.k >= 2 * kMatmulMinDepth) matmul_detail::split_rows(p, &s);
   return s;
 }
 

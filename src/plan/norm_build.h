@@ -73,11 +73,11 @@ inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* 
 
 // ---- batch_norm ----
 
-// Outer positions that make about 64K elements: of one channel, or of all if inner is 1, then not
-// so many that sums of float32 one by one lose much.
+// Outer positions of about 64K elements: of one channel, or of all channels if inner is 1. There
+// they are limited, so that sequential sums in float32 stay accurate.
 inline int64_t channel_chunk(int64_t channels, int64_t inner) {
   const int64_t g = row_grain(inner == 1 ? channels : inner);
-  return inner > 1 ? g : g < 16 ? 16 : g < 1024 ? g : 1024;
+  return inner > 1 ? g : clamp<int64_t>(g, 16, 1024);
 }
 
 // Both fill all but the pointers, which are NULL.

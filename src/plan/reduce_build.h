@@ -94,9 +94,8 @@ inline void split_rows(ReducePlan* p) {
 inline void split_columns(ReducePlan* p) {
   const int64_t columns = p->kept_size[0];
   const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4;
-  const int64_t most =
-      in_place ? kReduceMaxTile / 4 : kReduceLoadTile / (p->dtype == TT_C128 ? 16 : 8);
-  p->tile = min(columns, most);
+  const int64_t loaded = p->dtype == TT_C128 ? 16 : 8;  // bytes of an element
+  p->tile = min(columns, in_place ? kReduceMaxTile / 4 : kReduceLoadTile / loaded);
   p->n_tiles = ceil_div(columns, p->tile);
   const int64_t others = p->n_out / columns * p->n_tiles;
   p->splits = 1;

@@ -33,17 +33,17 @@ inline int64_t scan_workspace_bytes(const ScanPlan* p) {
 // than one: measured on Zen 5.
 inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t inner,
                              int64_t threads) {
-  constexpr int64_t kLeast = 32768;  // elements of a tile
+  constexpr int64_t kMinTile = 32768;  // elements of a tile
   const int64_t tiles = ceil_div(inner, kRowTile);
-  const int64_t least = dtype == TT_C64 ? 32 : 128 / kItemSize[dtype];
+  const int64_t min_width = dtype == TT_C64 ? 32 : 128 / kItemSize[dtype];
   if (threads == 1 || dtype == TT_C128 || inner < kNarrowProducts || outer * tiles >= 4 * threads)
     return kRowTile;
-  const int64_t widths = ceil_div(inner, least);
-  const int64_t fit = dim * inner / kLeast;
+  const int64_t widths = ceil_div(inner, min_width);
+  const int64_t fit = dim * inner / kMinTile;
   int64_t parts = ceil_div(threads, outer);
   parts = min(parts, fit);
   if (parts < tiles) parts = tiles;
-  const int64_t width = ceil_div(widths, parts) * least;
+  const int64_t width = ceil_div(widths, parts) * min_width;
   return width < kRowTile ? width : kRowTile;
 }
 

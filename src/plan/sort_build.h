@@ -11,9 +11,9 @@ namespace sort_detail {
 constexpr int64_t kLong = 32768;   // elements of a row that is worth several tasks
 constexpr int64_t kManyRows = 16;  // which are sorted one by one, unless they leave the caches
 
-inline int64_t row_chunks(SortPlan* p, int64_t least) {
+inline int64_t row_chunks(SortPlan* p, int64_t min_chunk) {
   const int64_t part = (p->n + 127) / 128;
-  p->chunk = max(least, part);
+  p->chunk = max(min_chunk, part);
   return p->n_chunks = ceil_div(p->n, p->chunk);
 }
 
@@ -62,8 +62,8 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
   if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong))
     return sort_detail::long_row(p);
   p->slot_bytes = 2 * item * n;
-  const int64_t most = (int64_t(1) << 26) / p->slot_bytes;
-  const int64_t slots = most < 1 ? 1 : min<int64_t>(16, most);
+  const int64_t max_slots = (int64_t(1) << 26) / p->slot_bytes;
+  const int64_t slots = clamp<int64_t>(max_slots, 1, 16);
   const int64_t grain = ceil_div(rows, slots);
   if (grain > p->run.grain[0]) p->run.grain[0] = grain;
   return ceil_div(rows, p->run.grain[0]) * p->slot_bytes;

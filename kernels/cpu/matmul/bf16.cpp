@@ -12,7 +12,7 @@ TT_INLINE __m512i load_words(const Bf16* x, int n) {
 }
 
 // The w vectors lie side by side (step 1): two rows are zipped to pairs.
-void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t np, Bf16Pair* out) {
+void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t nk, Bf16Pair* out) {
   constexpr int kL = kLanes<Bf16Pair>;
   const __m512i count = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i low =
@@ -20,10 +20,10 @@ void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t np, Bf16Pai
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
   const Part<int32_t> to_low(min(pitch, kL));
   const Part<int32_t> to_high(pitch < kL ? 0 : pitch - kL);
-  for (int64_t p = 0; p < np; p += 2, out += pitch) {
+  for (int64_t p = 0; p < nk; p += 2, out += pitch) {
     const Bf16* row = x + p * term;
     const __m512i even = load_words(row, w);
-    const __m512i odd = p + 1 < np ? load_words(row + term, w) : _mm512_setzero_si512();
+    const __m512i odd = p + 1 < nk ? load_words(row + term, w) : _mm512_setzero_si512();
     int32_t* to = reinterpret_cast<int32_t*>(out);
     store(to, Vec<int32_t>(_mm512_permutex2var_epi16(even, low, odd)), to_low);
     if (pitch > kL)
@@ -31,21 +31,21 @@ void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t np, Bf16Pai
   }
 }
 
-// out[p / 2 * pitch + i] = (x(i, p), x(i, p + 1)), terms from np on and vectors from w on being 0.
-void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t np,
+// out[p / 2 * pitch + i] = (x(i, p), x(i, p + 1)), terms from nk on and vectors from w on being 0.
+void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t nk,
                 Bf16Pair* out) {
-  if (step == 1) return pack_zip(x, term, w, pitch, np, out);
+  if (step == 1) return pack_zip(x, term, w, pitch, nk, out);
   int64_t done = 0;
   if (term == 1 && step % 2 == 0) {  // a pair is one element of half as many
-    done = np & ~int64_t(1);
+    done = nk & ~int64_t(1);
     pack_transpose(reinterpret_cast<const int32_t*>(x), step / 2, w, pitch, done / 2,
                    reinterpret_cast<int32_t*>(out));
   }
-  for (int64_t p = done; p < np; p += 2)
+  for (int64_t p = done; p < nk; p += 2)
     for (int i = 0; i < pitch; i++) {
       const Bf16* at = x + i * step + p * term;
       const uint32_t even = i < w ? at[0].bits : 0;
-      const uint32_t odd = i < w && p + 1 < np ? at[term].bits : 0;
+      const uint32_t odd = i < w && p + 1 < nk ? at[term].bits : 0;
       out[p / 2 * pitch + i] = even | odd << 16;
     }
 }

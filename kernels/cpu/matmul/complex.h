@@ -29,10 +29,10 @@ template <class V> TT_INLINE void unzip(V x, V y, V* even, V* odd) {
 
 // out: [term][re, im][w]; x(i, p) = x[i * step + p * term].
 template <class R>
-void pack_rows(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
+void pack_rows(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t nk, R* out) {
   if (term == 1)
-    return pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, w, 2 * np, out);
-  for (int64_t p = 0; p < np; p++, out += 2 * w, x += term)
+    return pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, w, 2 * nk, out);
+  for (int64_t p = 0; p < nk; p++, out += 2 * w, x += term)
     for (int i = 0; i < w; i++) {
       out[i] = x[i * step].re;
       out[w + i] = x[i * step].im;
@@ -41,14 +41,14 @@ void pack_rows(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, 
 
 // out: [term][re, im, -im, re][lanes], lanes from w on being 0.
 template <class R>
-void pack_columns(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t np, R* out) {
+void pack_columns(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t nk, R* out) {
   constexpr int kL = kLanes<R>;
   constexpr int kPiece = 64;
   alignas(64) R planes[kPiece * 2 * kL];  // [term][re, im][lanes]
   const Part<R> lo(min(2 * w, kL));
   const Part<R> hi(2 * w < kL ? 0 : 2 * w - kL);
-  for (int64_t from = 0; from < np; from += kPiece, x += kPiece * term) {
-    const int64_t n = matmul_min(kPiece, np - from);
+  for (int64_t from = 0; from < nk; from += kPiece, x += kPiece * term) {
+    const int64_t n = matmul_min(kPiece, nk - from);
     if (term == 1)
       pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, kL, 2 * n, planes);
     for (int64_t p = 0; p < n; p++, out += 4 * kL) {
@@ -135,8 +135,8 @@ template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, 
       for (int64_t at = 0; at < panels; at++) {
         const PanelRange r = row_panel(rows, panels, at);
         const Cplx<R>* a =
-            reinterpret_cast<const Cplx<R>*>(k.a) + (k.i0 + r.begin) * p.a_row + k.p0 * p.a_col;
-        pack_rows(a, p.a_row, p.a_col, int(r.end - r.begin), k.np, a_pack + 2 * r.begin * k.np);
+            reinterpret_cast<const Cplx<R>*>(k.a) + (k.i0 + r.begin) * p.a_row + k.k0 * p.a_col;
+        pack_rows(a, p.a_row, p.a_col, int(r.end - r.begin), k.nk, a_pack + 2 * r.begin * k.nk);
       }
       continue;
     }
@@ -144,8 +144,8 @@ template <class R> void complex_pack_units(const MatmulBlock& k, int64_t begin, 
     for (int64_t j = cols.begin; j < cols.end; j += kLanes<R>) {
       const int w = int(matmul_min(kLanes<R>, cols.end - j));
       const Cplx<R>* b =
-          reinterpret_cast<const Cplx<R>*>(k.b) + k.p0 * p.b_row + (k.j0 + j) * p.b_col;
-      pack_columns(b, p.b_col, p.b_row, w, k.np, b_pack + 4 * j * k.np);
+          reinterpret_cast<const Cplx<R>*>(k.b) + k.k0 * p.b_row + (k.j0 + j) * p.b_col;
+      pack_columns(b, p.b_col, p.b_row, w, k.nk, b_pack + 4 * j * k.nk);
     }
   }
 }
@@ -155,7 +155,7 @@ template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, 
   alignas(64) R tile[kPanelRows<R> * kNr<R>];
   R* a_pack = reinterpret_cast<R*>(k.a_pack);
   R* b_pack = reinterpret_cast<R*>(k.b_pack);
-  const int64_t np = 2 * k.np;
+  const int64_t nk = 2 * k.nk;
   for (int64_t u = begin; u < end; u++) {
     const MatmulBlock::Place place = k.tile_unit(u);
     const PanelRange rows = row_block(k, place.row);
@@ -169,13 +169,13 @@ template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, 
       const int64_t j = cols.begin + v * kL;
       const int h = int(r.end - r.begin);
       const int w = int(matmul_min(kL, cols.end - j));
-      R* a = a_pack + r.begin * np;
-      R* b = b_pack + 2 * j * np;
-      const char* next = kRowsOutside ? part_of(a_pack + r.end * np, v, r.end - r.begin, np)
-                                      : part_of<R>(b + kNr<R> * np, i, kNr<R>, np);
+      R* a = a_pack + r.begin * nk;
+      R* b = b_pack + 2 * j * nk;
+      const char* next = kRowsOutside ? part_of(a_pack + r.end * nk, v, r.end - r.begin, nk)
+                                      : part_of<R>(b + kNr<R> * nk, i, kNr<R>, nk);
       fetch_tile<R>(k, k.i0 + r.begin, k.j0 + j, h);
-      micro_of<R, R>(h, 1)({np, a, b, kNr<R>, nullptr, tile, kNr<R>, false, next});
-      complex_finish(k, k.i0 + r.begin, k.j0 + j, h, w, tile, k.p0 == 0);
+      micro_of<R, R>(h, 1)({nk, a, b, kNr<R>, nullptr, tile, kNr<R>, false, next});
+      complex_finish(k, k.i0 + r.begin, k.j0 + j, h, w, tile, k.k0 == 0);
     }
   }
 }

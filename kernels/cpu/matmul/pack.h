@@ -1,4 +1,4 @@
-// Panels: w vectors of np terms each, stored term by term, so that a micro-kernel reads them as one
+// Panels: w vectors of nk terms each, stored term by term, so that a micro-kernel reads them as one
 // stream.
 #pragma once
 
@@ -9,8 +9,8 @@ TT_ISA_BEGIN
 
 // The general strides: x(i, p) = x[i * step + p * term].
 template <class T>
-void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
-  for (int64_t p = 0; p < np; p++, out += pitch, x += term) {
+void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t nk, T* out) {
+  for (int64_t p = 0; p < nk; p++, out += pitch, x += term) {
     for (int i = 0; i < w; i++) out[i] = x[i * step];
     for (int i = w; i < pitch; i++) out[i] = T{};
   }
@@ -24,10 +24,10 @@ template <class T> TT_INLINE int last_vector(int pitch) {
 }
 
 // The w vectors lie side by side (step 1).
-template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t np, T* out) {
+template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t nk, T* out) {
   constexpr int kL = kLanes<T>;
   if (w == 2 * kL && pitch == w) {
-    for (int64_t p = 0; p < np; p++, out += pitch, x += term) {
+    for (int64_t p = 0; p < nk; p++, out += pitch, x += term) {
       const Vec<T> lo = load(x);
       const Vec<T> hi = load(x + kL);
       store(out, lo);
@@ -43,24 +43,24 @@ template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, in
     const T* src = x + v;
     T* dst = out + v;
     int64_t p = 0;
-    for (; p + kL < np; p++, dst += pitch, src += term) store(dst, load(src, in));
-    for (; p < np; p++, dst += pitch, src += term) store(dst, load(src, in), to);
+    for (; p + kL < nk; p++, dst += pitch, src += term) store(dst, load(src, in));
+    for (; p < nk; p++, dst += pitch, src += term) store(dst, load(src, in), to);
   }
 }
 
 // The terms of each vector lie side by side (term 1).
 template <class T>
-void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* out) {
+void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t nk, T* out) {
   constexpr int kL = kLanes<T>;
-  if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(np) * sizeof(T)));
+  if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(nk) * sizeof(T)));
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
     const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
     const int lanes = min(pitch - v, kL);
     const Part<T> to(lanes);
     const T* src = x + v * step;
     T* dst = out + v;
-    for (int64_t p = 0; p < np; p += kL, src += kL) {
-      const int terms = np - p < kL ? int(np - p) : kL;
+    for (int64_t p = 0; p < nk; p += kL, src += kL) {
+      const int terms = nk - p < kL ? int(nk - p) : kL;
       const Part<T> in(terms);
       Vec<T> r[kL];
       for (int i = 0; i < rows; i++)
@@ -73,7 +73,7 @@ void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* o
         for (int i = 0; i < kL; i++) r[i] = i < rows ? load(src + i * step, in) : Vec<T>{};
       }
       transpose<T>(r);
-      if (lanes == kL ? terms == kL : p + 2 * kL <= np) {
+      if (lanes == kL ? terms == kL : p + 2 * kL <= nk) {
         TT_UNROLL
         for (int i = 0; i < kL; i++) store(dst + i * pitch, r[i]);
         dst += kL * pitch;
@@ -89,10 +89,10 @@ void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t np, T* o
 
 // out[p * pitch + i] = x(i, p) for i < w, 0 for w <= i < pitch.
 template <class T>
-void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t np, T* out) {
-  if (step == 1) pack_copy(x, term, w, pitch, np, out);
-  else if (term == 1) pack_transpose(x, step, w, pitch, np, out);
-  else pack_strided(x, step, term, w, pitch, np, out);
+void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t nk, T* out) {
+  if (step == 1) pack_copy(x, term, w, pitch, nk, out);
+  else if (term == 1) pack_transpose(x, step, w, pitch, nk, out);
+  else pack_strided(x, step, term, w, pitch, nk, out);
 }
 
 // --- stored f16 and bf16, packed as f32 ---
@@ -169,11 +169,11 @@ TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
 
 // Widens pieces of the panel into a buffer, then packs that.
 template <class S>
-void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t np, float* out) {
+void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t nk, float* out) {
   constexpr int64_t kPiece = 64;
   float buffer[kPiece * 64];
-  for (int64_t p = 0; p < np; p += kPiece) {
-    const int64_t terms = min(np - p, kPiece);
+  for (int64_t p = 0; p < nk; p += kPiece) {
+    const int64_t terms = min(nk - p, kPiece);
     const S* src = x + p * term;
     if (step == 1 && (w > 1 || term > 1)) {
       for (int64_t q = 0; q < terms; q++) widen_run(src + q * term, w, buffer + q * w);
@@ -189,13 +189,13 @@ void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64
     pack_transpose(buffer, int64_t(kPiece), w, pitch, terms, out + p * pitch);
   }
 }
-TT_INLINE void pack_panel(const F16* x, int64_t step, int64_t term, int w, int pitch, int64_t np,
+TT_INLINE void pack_panel(const F16* x, int64_t step, int64_t term, int w, int pitch, int64_t nk,
                           float* out) {
-  pack_halves(x, step, term, w, pitch, np, out);
+  pack_halves(x, step, term, w, pitch, nk, out);
 }
-TT_INLINE void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t np,
+TT_INLINE void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t nk,
                           float* out) {
-  pack_halves(x, step, term, w, pitch, np, out);
+  pack_halves(x, step, term, w, pitch, nk, out);
 }
 
 TT_ISA_END

@@ -22,13 +22,13 @@ template <class T> constexpr bool kCanCopy = T(0.5) != T(0);
 template <class T> constexpr int kPanelRows = kCanCopy<T> || kMaxMr < 6 ? kMaxMr : 6;
 template <> constexpr int kPanelRows<Bf16Pair> = kMaxMr;
 
-// Packed elements of np terms.
-template <class P> TT_INLINE int64_t packed_terms(int64_t np) { return np; }
-template <> TT_INLINE int64_t packed_terms<Bf16Pair>(int64_t np) { return (np + 1) / 2; }
+// Packed elements of nk terms.
+template <class P> TT_INLINE int64_t packed_terms(int64_t nk) { return nk; }
+template <> TT_INLINE int64_t packed_terms<Bf16Pair>(int64_t nk) { return (nk + 1) / 2; }
 
 template <class T, class P> struct MicroArgs {
-  int64_t np;  // packed
-  const P* a;  // panel of np terms of kMr rows
+  int64_t nk;  // packed
+  const P* a;  // panel of nk terms of kMr rows
   const P* b;  // rows of kVecs vectors, b_row apart
   int64_t b_row;
   P* copy;  // kCopy: takes the panel of b that others read
@@ -57,7 +57,7 @@ void micro(const MicroArgs<T, P>& args) {
   const bool add = args.add;
   const char* next = args.next;
   // All rows of out at once would fill the miss buffers, and the loop's own loads wait.
-  const bool few = args.np < kFetchEvery * kMr;
+  const bool few = args.nk < kFetchEvery * kMr;
   const T* fetch = out;
   const T* const last = out + (kMr - 1) * ld;
   Vec<T> acc[kMr][kVecs];
@@ -69,7 +69,7 @@ void micro(const MicroArgs<T, P>& args) {
       acc[i][v] = Vec<T>{};
     }
   }
-  for (int64_t p = args.np; p > 0; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
+  for (int64_t p = args.nk; p > 0; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
     Vec<P> row[kVecs];
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
@@ -152,9 +152,9 @@ template <class S, class P> void pack_a_block(const MatmulBlock& k, PanelRange r
   for (int64_t at = 0; at < panels; at++) {
     const PanelRange r = row_panel(rows, panels, at);
     const int h = int(r.end - r.begin);
-    const S* src = reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + k.p0 * p.a_col;
-    pack_panel(src, p.a_row, p.a_col, h, h, k.np,
-               reinterpret_cast<P*>(k.a_pack) + r.begin * packed_terms<P>(k.np));
+    const S* src = reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + k.k0 * p.a_col;
+    pack_panel(src, p.a_row, p.a_col, h, h, k.nk,
+               reinterpret_cast<P*>(k.a_pack) + r.begin * packed_terms<P>(k.nk));
   }
 }
 
@@ -163,9 +163,9 @@ template <class S, class P> void pack_b_block(const MatmulBlock& k, PanelRange c
   for (int64_t j = cols.begin; j < cols.end; j += kNr<P>) {
     const int w = int(matmul_min(kNr<P>, cols.end - j));
     if (copied_by_tiles<P>(k, w)) continue;
-    const S* src = reinterpret_cast<const S*>(k.b) + k.p0 * p.b_row + (k.j0 + j) * p.b_col;
-    pack_panel(src, p.b_col, p.b_row, w, panel_width<P>(w), k.np,
-               reinterpret_cast<P*>(k.b_pack) + j * packed_terms<P>(k.np));
+    const S* src = reinterpret_cast<const S*>(k.b) + k.k0 * p.b_row + (k.j0 + j) * p.b_col;
+    pack_panel(src, p.b_col, p.b_row, w, panel_width<P>(w), k.nk,
+               reinterpret_cast<P*>(k.b_pack) + j * packed_terms<P>(k.nk));
   }
 }
 
@@ -187,8 +187,8 @@ template <class S, class T, class P> struct TileSink {
 
   explicit TileSink(const MatmulBlock& block)
       : k(block),
-        first(block.p0 == 0),
-        last(block.p0 + block.np == block.plan->k),
+        first(block.k0 == 0),
+        last(block.k0 + block.nk == block.plan->k),
         direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled &&
                !(first && block.plan->d)) {}
 
@@ -200,9 +200,9 @@ template <class S, class T, class P> struct TileSink {
     const int width = panel_width<T>(w);
     const int64_t i = k.i0 + r.begin;
     const int64_t col = k.j0 + j;
-    MicroArgs<T, P> args = {packed_terms<P>(k.np), a, b, width, b, tile, kNr<T>, false, next};
+    MicroArgs<T, P> args = {packed_terms<P>(k.nk), a, b, width, b, tile, kNr<T>, false, next};
     if (copy) {
-      args.b = reinterpret_cast<const P*>(k.b) + k.p0 * p.b_row + col;
+      args.b = reinterpret_cast<const P*>(k.b) + k.k0 * p.b_row + col;
       args.b_row = p.b_row;
     }
     const bool to_c = direct && w == width;
@@ -234,9 +234,9 @@ constexpr bool kRowsOutside = false;
 // What the at-th micro-kernel on a panel fetches of the one that follows it, into the second-level
 // cache.
 template <class P>
-TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t np) {
-  const int64_t part = np / kFetchEvery * 64;
-  const int64_t whole = width * np * int64_t(sizeof(P));
+TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t nk) {
+  const int64_t part = nk / kFetchEvery * 64;
+  const int64_t whole = width * nk * int64_t(sizeof(P));
   return reinterpret_cast<const char*>(next) + matmul_min(at * part, whole);
 }
 
@@ -245,7 +245,7 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T, P> sink(k);
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);
-  const int64_t np = packed_terms<P>(k.np);
+  const int64_t nk = packed_terms<P>(k.nk);
   for (int64_t u = begin; u < end; u++) {
     const MatmulBlock::Place place = k.tile_unit(u);
     const PanelRange rows = row_block(k, place.row);
@@ -259,10 +259,10 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
       const int64_t j = cols.begin + v * kNr<P>;
       const int w = int(matmul_min(kNr<T>, cols.end - j));
       const bool copy = r.begin == 0 && copied_by_tiles<P>(k, w);
-      P* b = b_pack + j * np;
-      const char* next = kRowsOutside ? part_of(a_pack + r.end * np, v, r.end - r.begin, np)
-                                      : part_of<P>(b + kNr<P> * np, i, kNr<P>, np);
-      sink.run(r, j, w, a_pack + r.begin * np, b, copy, next);
+      P* b = b_pack + j * nk;
+      const char* next = kRowsOutside ? part_of(a_pack + r.end * nk, v, r.end - r.begin, nk)
+                                      : part_of<P>(b + kNr<P> * nk, i, kNr<P>, nk);
+      sink.run(r, j, w, a_pack + r.begin * nk, b, copy, next);
     }
   }
 }
