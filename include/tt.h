@@ -202,7 +202,8 @@ int32_t tt_tensor_is_writable(const tt_tensor *t);      /* 0: over memory that w
 int32_t tt_tensor_is_view(const tt_tensor *t);          /* of a base, in the sense of autograd */
 int32_t tt_tensor_is_leaf(const tt_tensor *t);
 int32_t tt_tensor_requires_grad(const tt_tensor *t);
-/* leaf gets the storage, shape and dtype of src; handles to leaf stay valid. */
+/* leaf gets the storage, shape and dtype of src; handles to leaf stay valid. A graph that needs leaf in the shape, dtype or
+   device that it had fails with AUTOGRAD in backward. */
 tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);
 
 /* ---- named tensors: the state of a module or an optimizer, the contents of a checkpoint ---- */

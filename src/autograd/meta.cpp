@@ -16,6 +16,10 @@ static void destroy_meta(TensorMeta* m) noexcept {
     grad = std::move(a->retained->grad);
     a->retained->wanted = false;
   }
+  if (Geometry* g = a->first_geometry) {
+    g->~Geometry();
+    mem_free(g, sizeof *g);
+  }
   a->~AutogradMeta();
   mem_free(a, sizeof *a);
 }
@@ -86,6 +90,31 @@ void move_retained(const Lock&, const Tensor& t, Node& to, uint32_t nr) noexcept
   if (!*from || *from != m->retained.get()) return;
   to.outs()[nr].retained = *from;
   __atomic_store_n(from, nullptr, __ATOMIC_RELAXED);
+}
+
+// ---- new data ----
+
+static bool has_geometry(const Tensor& t, const Geometry& g) {
+  return t.dtype == g.dtype && t.device == g.device && same(t.sizes(), g.sizes) &&
+         same(t.strides(), g.strides);
+}
+
+void prepare_replace(const Tensor& leaf) {
+  AutogradMeta* m = find_meta(leaf);
+  if (!m || m->first_geometry) return;
+  m->first_geometry = new (mem_alloc(sizeof(Geometry)))
+      Geometry{Shape(leaf.sizes()), Shape(leaf.strides()), leaf.dtype, leaf.device};
+}
+
+void replace_data(Tensor& leaf, const Tensor& src) {
+  const bool same =
+      leaf.dtype == src.dtype && leaf.device == src.device && same_geometry(leaf, src);
+  if (!same) prepare_replace(leaf);
+  set_data(leaf, src);
+  AutogradMeta* m = find_meta(leaf);
+  if (same || !m) return;
+  m->geometries = m->geometries % INT32_MAX + 1;
+  m->geometry = has_geometry(leaf, *m->first_geometry) ? 0 : m->geometries;
 }
 
 // ---- the wish for a gradient ----

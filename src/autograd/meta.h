@@ -21,6 +21,13 @@ struct RetainedGrad {
 
 constexpr int64_t kNeverConsumed = INT64_MAX / 4;
 
+// What set_data may change of a tensor.
+struct Geometry {
+  Shape sizes, strides;
+  Dtype dtype;
+  Device device;
+};
+
 // Per-tensor data that only differentiable tensors need.
 struct AutogradMeta : TensorMeta {
   TensorRef grad;  // under shared_lock: see grad_of
@@ -35,6 +42,9 @@ struct AutogradMeta : TensorMeta {
   Mutex adding;     // held by the thread `adder` while it adds to grad
   uintptr_t adder;
   bool in_heap;
+  int32_t geometry;          // number of a leaf's present geometry
+  int32_t geometries;        // numbers given so far, after 0
+  Geometry* first_geometry;  // owned; that of number 0, once there are others
 };
 AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
 inline AutogradMeta* find_meta(const Tensor& t) {
@@ -54,6 +64,13 @@ void retain_grad(const Tensor& t);
 void move_retained(const Lock& locked, const Tensor& t, Node& to, uint32_t nr) noexcept;
 // What can fail of set_requires_grad, which repeats it; changes nothing.
 void prepare_requires_grad(Tensor& t, bool on);
+// set_data for a leaf: a graph that has saved it in another geometry refuses to run backward.
+void replace_data(Tensor& leaf, const Tensor& src);
+void prepare_replace(const Tensor& leaf);  // replace_data of equal rank does not fail then
+inline int32_t number_of_geometry(const Tensor& t) {
+  const AutogradMeta* m = find_meta(t);
+  return m ? m->geometry : 0;
+}
 void set_requires_grad(Tensor& t, bool on);  // fails on non-leaves and non-differentiable dtypes
 
 }  // namespace TT_NS

@@ -176,6 +176,12 @@ void fail_graph_freed(Node& n) {
        n.type->name);
 }
 
+void Saved::save_leaf(const Tensor& t) {
+  t_ = TensorRef::share(&t);
+  version_ = t.version();
+  output_nr_ = ~number_of_geometry(t);
+}
+
 TensorRef Saved::snapshot(const Tensor& t) {
   TensorRef copy = new_alias(t);
   if (!(t.keys & bit(kKeyAutograd))) return copy;
@@ -204,7 +210,15 @@ TensorRef Saved::get(Node& n) const {
          "{} saved a tensor of shape {} that has been written in place since: it has version {}, "
          "saved was version {}",
          n.type->name, t_->sizes(), t_->version(), version_);
-  if (output_nr_ < 0 || (ctx().exclude & bit(kKeyAutograd))) return t_;
+  if (output_nr_ < 0) {
+    if (TT_UNLIKELY(number_of_geometry(*t_) != ~output_nr_))
+      fail(TT_AUTOGRAD,
+           "{} saved a leaf that has been given data of another shape, dtype or device since: it "
+           "is now {} of shape {}",
+           n.type->name, fmt(t_->dtype), t_->sizes());
+    return t_;
+  }
+  if (ctx().exclude & bit(kKeyAutograd)) return t_;
   TensorRef linked = new_alias(*t_);
   linked->grad_fn = NodeRef::share(&n).leak();
   linked->output_nr = uint32_t(output_nr_);

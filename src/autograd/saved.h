@@ -11,7 +11,8 @@ class Saved {
   // kept of one that takes writes is a tensor of its own over the same memory, so that no graph
   // owns itself.
   void save(const Tensor& t) {
-    t_ = t.flags & kRequiresGrad ? TensorRef::share(&t) : snapshot(t);
+    if (t.flags & kRequiresGrad) return save_leaf(t);
+    t_ = snapshot(t);
     version_ = t.version();
   }
   void save(const Tensor* t) {
@@ -33,11 +34,12 @@ class Saved {
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }
 
  private:
+  void save_leaf(const Tensor& t);
   static TensorRef snapshot(const Tensor& t);  // t's memory, geometry and history as they are now
 
   TensorRef t_;
   uint32_t version_ = 0;
-  int32_t output_nr_ = -1;  // >= 0: an output of the node
+  int32_t output_nr_ = -1;  // >= 0: an output of the node; else ~ the number of a leaf's geometry
 };
 
 class SavedList {

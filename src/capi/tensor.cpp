@@ -173,6 +173,6 @@ tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {
     if ((t.flags & kRequiresGrad) && !is_differentiable(s.dtype))
       fail_arg(TT_DTYPE, "src", "src is {}, leaf requires a gradient: must be floating or complex",
                fmt(s.dtype));
-    set_data(t, s);
+    replace_data(t, s);
   });
 }

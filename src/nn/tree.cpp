@@ -117,6 +117,7 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
     const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
     x.data = op::to(t, d, device);
     if (const TensorRef grad = grad_of(t)) x.grad = op::to(*grad, d, device);
+    prepare_replace(t);
   }
   const auto modules = modules_of(m);  // from here on nothing fails
   for (const ModuleRef& x : modules)
@@ -126,7 +127,7 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
   for (Move& x : moves) {
     Tensor& t = *x.from;
     if (t.base || t.grad_fn) continue;
-    if (x.data.get() != &t) set_data(t, *x.data);
+    if (x.data.get() != &t) replace_data(t, *x.data);
     if (x.grad) set_grad(t, std::move(x.grad));
   }
 }

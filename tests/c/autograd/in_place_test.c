@@ -177,6 +177,28 @@ static void test_view_of_former_data(void** state) {
   VALUES(derive(mul(v, v), x, 0), 40, 108);
 }
 
+/* What a graph saved of a leaf has the geometry that it had, or backward refuses. */
+static void test_saved_leaf_gets_another_shape(void** state) {
+  const tt_grad_opts keep = {.set = TT_GRAD_RETAIN_GRAPH, .retain_graph = 1};
+  tt_tensor *w = leaf(DATA(1, 2, 3)), *x = leaf(DATA(4, 5, 6)), *y = mul(w, x), *g;
+  const tt_dtype kDtypes[] = {TT_F32, TT_C128};
+  size_t i;
+  (void)state;
+  OK(tt_tensor_set_data(c, w, numbers(TT_F64, DATA(7, 8, 9)))); /* as PyTorch: its values count */
+  OK(tt_grad(c, LIST(sum_of(y)), LIST(x), &keep, &g));
+  VALUES(g, 7, 8, 9);
+  for (i = 0; i < 2; i++) {
+    OK(tt_tensor_set_data(c, w, numbers(kDtypes[i], DATA(1, 2, 3))));
+    FAILS(tt_grad(c, LIST(sum_of(y)), LIST(x), &keep, &g), TT_AUTOGRAD, "another shape");
+  }
+  OK(tt_tensor_set_data(c, w, numbers(TT_F64, DATA(1))));
+  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(x), &keep, &g), TT_AUTOGRAD, "another shape");
+  VALUES(derive(mul(w, x), x, 0), 1, 1, 1);                     /* a new graph is fine */
+  OK(tt_tensor_set_data(c, w, numbers(TT_F64, DATA(1, 2, 3)))); /* and the old one, restored */
+  OK(tt_grad(c, LIST(sum_of(y)), LIST(x), &keep, &g));
+  VALUES(g, 1, 2, 3);
+}
+
 /* ---- former leaves ---- */
 
 static void test_older_view_of_a_former_leaf(void** state) {
@@ -245,6 +267,7 @@ int main(void) {
       SCOPED(test_data_is_its_own_view),
       SCOPED(test_data_is_swapped),
       SCOPED(test_view_of_former_data),
+      SCOPED(test_saved_leaf_gets_another_shape),
       SCOPED(test_older_view_of_a_former_leaf),
       SCOPED(test_former_leaf_takes_no_value_of_its_own),
       SCOPED(test_out_of_memory_writes_nothing),

@@ -436,7 +436,7 @@ impl Tensor {
     pub fn requires_grad(&self) -> bool {
         unsafe { sys::tt_tensor_requires_grad(self.raw()) != 0 }
     }
-    /// Leaf gets the storage, shape and dtype of src; handles to leaf stay valid.
+    /// Leaf gets the storage, shape and dtype of src; handles to leaf stay valid. A graph that needs leaf in the shape, dtype or device that it had fails with AUTOGRAD in backward.
     ///
     /// # Safety
     /// Nothing else may use `self` while this runs, clones included, and no slice of its memory, shape or strides is alive.
