@@ -199,9 +199,10 @@ def wrappers(group, classes):
     head = HEADER.replace("src/ops/decl", f"src/{group}/decl")
     headers = sorted({h for cls in classes for h in cls.common.get("include", [])})
     more = "".join(f'#include "{h}"\n' for h in headers)
+    enums = '#include "ops/gen/ops.h"\n' if used_enums(classes) else ""
     out = [
         head
-        + f'#include "capi/api.h"\n{more}#include "{group}/gen/classes.h"\n\nusing namespace TT_NS;\n'
+        + f'#include "capi/api.h"\n{more}#include "{group}/gen/classes.h"\n{enums}\nusing namespace TT_NS;\n'
     ]
     for cls in classes:
         out += function(cls)

@@ -212,6 +212,8 @@ def in_expr(op, i, a, variant):
         return f'str_arg({n}, "{n}", {i})'
     if a.type == "Bool":
         return f"{n} != 0"
+    if a.enum:
+        return f'enum_arg({n}, "{n}", {i}, k{a.enum}Values)'
     return n
 
 
@@ -255,6 +257,8 @@ def opt_local(op, k, a, i):
     if a.type == "Str":
         return f'const Str o_{n} = {bit} ? str_arg(opts->{n}, "{n}", {i}) : Str{default};'
     value = f"opts->{n} != 0" if a.type in ("Bool", "Bool?") else f"opts->{n}"
+    if a.enum:
+        value = f'enum_arg(opts->{n}, "{n}", {i}, k{a.enum}Values)'
     return f"const {t} o_{n} = {bit} ? {t}({value}) : {t}({default if default != '{}' else ''});"
 
 
@@ -387,8 +391,17 @@ def exported(ops):
     return rows
 
 
+def enumerations_cpp():
+    """The values that hosts may pass, by the numbers that ops.h gives to the enumerations."""
+    rows = []
+    for values in ENUMS.values():
+        texts = "\\0".join(values)
+        rows.append(f'    {{{len(values)}, "{texts}"}},')
+    return HEADER + '#include "capi/api.h"\n\nnamespace TT_NS {\n\nconstinit const Enumeration enumerations[] = {\n    {0, ""},\n' + "\n".join(rows) + "\n};\n\n}  // namespace TT_NS\n"
+
+
 def generate(ops):
-    files = {"include/tt_ops.h": tt_ops_h(ops)}
+    files = {"include/tt_ops.h": tt_ops_h(ops), "src/capi/gen/enumerations.cpp": enumerations_cpp()}
     for family, members in families(ops).items():
         files[f"src/capi/gen/{family}.cpp"] = capi_cpp(members)
     return files

@@ -353,19 +353,23 @@ ARG_TYPES = {
 }
 
 
+def enumeration(a):
+    return f"k{a.enum}Values" if a.enum else "0"
+
+
 def default_info(a):
-    """The trailing initialiser of an ArgInfo: its default as an ArgDefault."""
+    """The trailing initialiser of an ArgInfo: its enumeration, its default as an ArgDefault."""
     text = cpp_default(a) if a.default is not None else "{}"
     if text in ("{}", "nullptr", "Dtype::kNone"):
-        return ""
+        return f", {enumeration(a)}" if a.enum else ""
     if text in ("true", "false"):
-        return f", ArgDefault::kBool, {{.i = {int(text == 'true')}}}"
+        return f", 0, ArgDefault::kBool, {{.i = {int(text == 'true')}}}"
     number = re.sub(r"^kScalar<(.*)>$", r"\1", text)
     number = {"TT_CONTIGUOUS": "1", "TT_PRESERVE": "2"}.get(number, number)
     try:
-        return f", ArgDefault::kInt, {{.i = {int(number)}}}"
+        return f", {enumeration(a)}, ArgDefault::kInt, {{.i = {int(number)}}}"
     except ValueError:
-        return f", ArgDefault::kFloat, {{.f = {float(number)!r}}}"
+        return f", 0, ArgDefault::kFloat, {{.f = {float(number)!r}}}"
 
 
 def arg_table(op, v):

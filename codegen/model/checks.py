@@ -74,6 +74,13 @@ def check_types(where, table, types):
             raise DeclError(f"{where}: {key} must be {words}, not {value!r}")
 
 
+def check_enums(enums):
+    """The C API refuses a number by comparing it with the count of the values."""
+    for name, values in enums.items():
+        if list(values.values()) != list(range(len(values))):
+            raise DeclError(f"{name}: its values must be 0, 1, 2 …")
+
+
 def check_keys(name, raw):
     check_types(name, raw, KEYS)
     if "schema" not in raw:

@@ -61,6 +61,7 @@ OUT_TYPES = {
 ENUM_FILE = "enums.toml"  # of the declarations
 # host-visible choices: name -> {value name: number}
 ENUMS = tomllib.loads((Path(__file__).parents[2] / "src/ops/decl" / ENUM_FILE).read_text())
+checks.check_enums(ENUMS)
 
 
 @dataclass

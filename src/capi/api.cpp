@@ -160,6 +160,21 @@ Str str_arg(const char* s, const char* arg, int32_t index) {
   return {s, int64_t(strlen(s))};
 }
 
+void fail_enum(int64_t v, const char* arg, int32_t index, const Enumeration& values) {
+  char list[256];
+  int64_t n = 0;
+  const char* name = values.names;
+  for (int32_t i = 0; i < values.n; i++) {
+    const FmtArg args[] = {i == 0 ? "" : i + 1 < values.n ? ", " : " or ", name, i};
+    n += format_to(list + n, int64_t(sizeof list) - n, "{}{} ({})", args);
+    name += strlen(name) + 1;
+  }
+  const FmtArg args[] = {arg, v, static_cast<const char*>(list)};
+  set_error(tls.error, TT_INVALID_ARG, tls.op, arg, "{} is {}: must be {}", args);
+  mark_index(index);
+  fail_again();
+}
+
 // ---- results ----
 
 template <class T> static void grow(T*& items, int64_t& cap, int64_t need) {

@@ -110,6 +110,20 @@ Generator* generator_arg(const tt_generator* g, const char* arg,
                          int32_t index);  // NULL: the ctx's own
 Str str_arg(const char* s, const char* arg, int32_t index);
 
+// The values 0 to n - 1 that an argument may have; their names, one behind the other.
+struct Enumeration {
+  int32_t n;
+  const char* names;
+};
+extern const Enumeration enumerations[];  // by ArgInfo::enumeration
+[[noreturn]] TT_COLD void fail_enum(int64_t v, const char* arg, int32_t index,
+                                    const Enumeration& values);
+inline int64_t enum_arg(int64_t v, const char* arg, int32_t index, uint8_t enumeration) {
+  const Enumeration& values = enumerations[enumeration];
+  if (TT_UNLIKELY(uint64_t(v) >= uint64_t(values.n))) fail_enum(v, arg, index, values);
+  return v;
+}
+
 // ---- options ----
 [[noreturn]] TT_COLD void fail_opts(uint64_t set, int n);
 template <class O> inline void check_opts(const O* o, int n) {

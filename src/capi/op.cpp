@@ -217,9 +217,13 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       s.value = to_value(generator_arg(v.generator, a.name, i));
       return;
     case ArgType::kStr: return set_str(s, a, v);
+    case ArgType::kEnum:
+      need(a, v, TT_VAL_INT, "an integer");
+      s.value = to_value(enum_arg(v.i, a.name, i, a.enumeration));
+      return;
     case ArgType::kRng:
       fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
-    default:  // kInt, kDim, kIndex, kMemoryFormat, kEnum and their optional forms
+    default:  // kInt, kDim, kIndex, kMemoryFormat and their optional forms
       need(a, v, TT_VAL_INT, "an integer");
       s.value = to_value(v.i);
   }

@@ -57,7 +57,10 @@ TT_INLINE const Scalar& from_c(To<const Scalar&>, const OpInfo&, int32_t, const 
 }
 TT_INLINE double from_c(To<double>, const OpInfo&, int32_t, double v) { return v; }
 TT_INLINE int64_t from_c(To<int64_t>, const OpInfo&, int32_t, int64_t v) { return v; }
-TT_INLINE int64_t from_c(To<int64_t>, const OpInfo&, int32_t, int32_t v) { return v; }
+inline int64_t from_c(To<int64_t>, const OpInfo& op, int32_t i, int32_t v) {
+  const ArgInfo& a = op.schema->args[i];
+  return enum_arg(v, a.name, i, a.enumeration);
+}
 TT_INLINE bool from_c(To<bool>, const OpInfo&, int32_t, int32_t v) { return v != 0; }
 
 template <class R, class... A, class... B, size_t... I>

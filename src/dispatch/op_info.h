@@ -59,6 +59,7 @@ struct ArgInfo {
   ArgType type;
   bool mutates;
   bool has_default;
+  uint8_t enumeration = 0;  // (kEnum) which one; capi checks what hosts pass
   ArgDefault fallback = ArgDefault::kNone;
   ArgValue value{};  // of the fallback
 };

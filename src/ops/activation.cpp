@@ -16,12 +16,7 @@ TensorRef hardtanh(Call, const Tensor& input, double min_val, double max_val) {
 }
 
 TensorRef gelu(Call, const Tensor& input, int64_t approximate) {
-  switch (approximate) {
-    case kApproximateNone: return op::gelu_exact(input);
-    case kApproximateTanh: return op::gelu_tanh(input);
-  }
-  fail_arg(TT_INVALID_ARG, "approximate", "approximate is {}: must be none (0) or tanh (1)",
-           approximate);
+  return approximate == kApproximateTanh ? op::gelu_tanh(input) : op::gelu_exact(input);
 }
 
 TensorRef glu(Call, const Tensor& input, int64_t dim) {

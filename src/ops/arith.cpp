@@ -8,13 +8,9 @@ namespace TT_NS::impl {
 
 template <class B>
 static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mode) {
-  switch (rounding_mode) {
-    case kRoundingNone: return op::div_true(self, other);
-    case kRoundingFloor: return op::div_floor(self, other);
-    case kRoundingTrunc: return op::div_trunc(self, other);
-  }
-  fail_arg(TT_INVALID_ARG, "rounding_mode", "rounding_mode is {}: must be none, floor or trunc",
-           rounding_mode);
+  if (rounding_mode == kRoundingFloor) return op::div_floor(self, other);
+  if (rounding_mode == kRoundingTrunc) return op::div_trunc(self, other);
+  return op::div_true(self, other);
 }
 // Integer division by zero has no value.
 static void check_divisor(const Tensor& self, const Tensor& other, int64_t mode) {

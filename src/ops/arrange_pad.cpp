@@ -124,9 +124,6 @@ TensorRef pad_indexed_backward(Call, const Tensor& grad, const Tensor& self, Int
 }
 
 static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
-  if (mode < 0 || mode > kPaddingCircular)
-    fail_arg(TT_INVALID_ARG, "mode",
-             "mode is {}: must be constant (0), reflect (1), replicate (2) or circular (3)", mode);
   const int64_t dims = pad.n / 2;
   if (pad.n % 2 || dims < 1 || dims > 3 || (input.ndim != dims + 1 && input.ndim != dims + 2))
     fail_arg(TT_NOT_IMPLEMENTED, "pad",

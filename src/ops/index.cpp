@@ -169,8 +169,6 @@ TensorRef impl::scatter(Call, const Tensor& self, int64_t dim, const Tensor& ind
                         const Tensor& src, int64_t reduce) {
   if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
   if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
-  if (reduce)
-    fail_arg(TT_INVALID_ARG, "reduce", "reduce is {}: must be none, add or multiply", reduce);
   return op::scatter_put(self, dim, index, src);
 }
 

@@ -12,11 +12,6 @@ static int64_t class_dim(const Tensor& input) { return input.ndim == 1 ? 0 : 1; 
 
 // ---- checks ----
 
-static void check_reduction(int64_t reduction) {
-  if (reduction < kReductionNone || reduction > kReductionSum)
-    fail_arg(TT_INVALID_ARG, "reduction", "reduction is {}: must be none (0), mean (1) or sum (2)",
-             reduction);
-}
 static void check_input(const Tensor& input, const Tensor* weight) {
   if (input.ndim == 0)
     fail_arg(TT_SHAPE, "input", "input is 0-dim: must be (C), (N, C) or (N, C, d1, …)");
@@ -167,7 +162,6 @@ TensorRef cross_entropy_backward(Call, const Tensor& grad, const Tensor& input,
 
 TensorRef nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight,
                    int64_t ignore_index, int64_t reduction) {
-  check_reduction(reduction);
   check_input(input, weight);
   check_classes(input, target);
   return op::native_nll_loss(input, target, weight, ignore_index, reduction).first;
@@ -236,7 +230,6 @@ static TensorRef composed(const Tensor& input, const Tensor& target, const Tenso
 
 TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const Tensor* weight,
                         int64_t ignore_index, int64_t reduction, double label_smoothing) {
-  check_reduction(reduction);
   check_input(input, weight);
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     fail_arg(TT_INVALID_ARG, "label_smoothing", "label_smoothing is {}: must be in [0, 1]",

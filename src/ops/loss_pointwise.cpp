@@ -8,11 +8,6 @@ namespace TT_NS::impl {
 
 // ---- shared ----
 
-static void check_reduction(int64_t reduction) {
-  if (reduction < kReductionNone || reduction > kReductionSum)
-    fail_arg(TT_INVALID_ARG, "reduction", "reduction is {}: must be none (0), mean (1) or sum (2)",
-             reduction);
-}
 static void check_same_shape(const Tensor& t, const char* name, const Tensor& other,
                              const char* other_name) {
   if (!same(t.sizes(), other.sizes()))
@@ -65,7 +60,6 @@ static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t r
 }
 TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                   const Tensor* weight) {
-  check_reduction(reduction);
   check_weight(weight, input);
   if (is_complex(result_type({input, target}))) return l1_complex(input, target, reduction, weight);
   const Pair p(input, target);
@@ -74,7 +68,6 @@ TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduc
 
 TensorRef mse_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                    const Tensor* weight) {
-  check_reduction(reduction);
   check_weight(weight, input);
   const Pair p(input, target);
   TensorRef loss = p.weighted(op::squared_difference(*p.x, *p.y), weight);
@@ -84,7 +77,6 @@ TensorRef mse_loss(Call, const Tensor& input, const Tensor& target, int64_t redu
 
 TensorRef smooth_l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                          double beta) {
-  check_reduction(reduction);
   if (!(beta >= 0)) fail_arg(TT_INVALID_ARG, "beta", "beta is {}: must be at least 0", beta);
   const Pair p(input, target);
   return p.reduced(
@@ -94,7 +86,6 @@ TensorRef smooth_l1_loss(Call, const Tensor& input, const Tensor& target, int64_
 
 TensorRef huber_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                      double delta, const Tensor* weight) {
-  check_reduction(reduction);
   check_weight(weight, input);
   if (!(delta > 0)) fail_arg(TT_INVALID_ARG, "delta", "delta is {}: must be greater than 0", delta);
   const Pair p(input, target);
@@ -120,7 +111,6 @@ static void check_broadcast(const Tensor* t, const char* name, const Tensor& tar
 
 TensorRef binary_cross_entropy(Call, const Tensor& input, const Tensor& target,
                                const Tensor* weight, int64_t reduction) {
-  check_reduction(reduction);
   check_same_shape(target, "target", input, "input");
   check_broadcast(weight, "weight", target);
   const Pair p(input, target);
@@ -132,7 +122,6 @@ TensorRef binary_cross_entropy(Call, const Tensor& input, const Tensor& target,
 TensorRef binary_cross_entropy_with_logits(Call, const Tensor& input, const Tensor& target,
                                            const Tensor* weight, int64_t reduction,
                                            const Tensor* pos_weight) {
-  check_reduction(reduction);
   check_same_shape(target, "target", input, "input");
   check_broadcast(weight, "weight", target);
   check_broadcast(pos_weight, "pos_weight", target);
@@ -148,7 +137,6 @@ TensorRef binary_cross_entropy_with_logits(Call, const Tensor& input, const Tens
 TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                  bool log_target) {
   const bool batch = reduction == kKlReductionBatchmean;
-  if (!batch) check_reduction(reduction);
   const Pair p(input, target);
   TensorRef loss;
   if (log_target) {

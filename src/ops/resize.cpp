@@ -189,8 +189,6 @@ static TensorRef averaged(const Tensor& x, const Target& t) {
 
 static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align_corners) {
   static constexpr int8_t kDims[] = {0, 3, 4, 0, 0, 4, 5};  // of input; 0: any of these
-  if (mode < 0 || mode > kInterpolationTrilinear)
-    fail_arg(TT_INVALID_ARG, "mode", "mode is {}: no such mode", mode);
   if (input.ndim < 3 || input.ndim > 5 || (kDims[mode] && kDims[mode] != input.ndim))
     fail_arg(TT_NOT_IMPLEMENTED, "input",
              "input is {}: must have 3 to 5 dimensions, for linear 3, bilinear and bicubic 4, "

@@ -3,7 +3,7 @@ import tomllib
 
 import pytest
 from codegen.c import abi, classes
-from codegen.model import headers, overrides, schema
+from codegen.model import checks, headers, overrides, schema
 from codegen.model.checks import DeclError
 from codegen.model.expr import Emitter
 
@@ -248,3 +248,10 @@ def test_the_abi_never_changes(now):
 def test_header_is_refused(text, message):
     with pytest.raises(headers.HeaderError, match=message):
         headers.parse([text])
+
+
+def test_values_of_an_enumeration_count_from_zero():
+    checks.check_enums({"Side": {"left": 0, "right": 1}})
+    for values in ({"left": 1, "right": 2}, {"left": 0, "right": 2}):
+        with pytest.raises(DeclError, match="Side: its values"):
+            checks.check_enums({"Side": values})

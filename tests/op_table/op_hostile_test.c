@@ -1,8 +1,7 @@
-/* Every operator on its samples with one or two arguments replaced by values that no caller means:
-   integers at the ends of their range, nan, tensors on META, empty, of no dimension or of another
-   dtype. Each call ends in seconds with a result or with a status that leaves no result and its
-   inputs as they were. A result that requires a gradient is differentiated. TT_HOSTILE_TRACE=1
-   prints every call before it is made. */
+/* Every operator on its samples with one or two arguments replaced by values that no caller means: integers at the ends
+   of their range, numbers outside an enumeration, nan, tensors on META, empty, of no dimension or of another dtype.
+   Each call ends in seconds with a result or with a status that leaves no result and its inputs as they were. A result
+   that requires a gradient is differentiated. TT_HOSTILE_TRACE=1 prints every call before it is made. */
 #include "op_table.h"
 
 #include <math.h>
@@ -65,8 +64,7 @@ static void wrong(const char* text) {
   print_error("%s: %s: %s\n", doing, text, tt_ctx_error(c)->message);
 }
 
-/* Calls row->name + suffix with s's arguments and n_more tensors behind them; `written` is the
- * tensor it writes. */
+/* Calls row->name + suffix with s's arguments and n_more tensors behind them; `written` is the tensor it writes. */
 static tt_status call(const Sample* s, const char* suffix, tt_tensor** more, int n_more,
                       tt_tensor* written, tt_tensor** outs, int64_t* n_outs) {
   tt_value args[kMaxArgs + kMaxOuts];
@@ -155,7 +153,7 @@ static const tt_tensor* first_tensor(const Sample* s) {
 
 /* All variants of the operator on s. `usual`: results of the sample that s was made of. */
 static void try_variants(const Sample* s, tt_tensor** usual, int n_usual) {
-  tt_tensor *outs[kMaxOuts], *dst[kMaxOuts] = {NULL}, *none[kMaxOuts];
+  tt_tensor *outs[kMaxOuts], *dst[kMaxOuts], *none[kMaxOuts];
   int64_t n_outs = 0, n_none = 0;
   Sample t = *s;
   int k, n_dst = n_usual;
@@ -217,8 +215,8 @@ static const int64_t kIntegers[] = {INT64_MIN,
                                     INT64_MAX};
 enum { kNumIntegers = sizeof kIntegers / sizeof *kIntegers };
 
-/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1
- * - n. 0 if there is no such entry. */
+/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1 - n. 0 if there is
+ * no such entry. */
 static int put_integer(Sample* s, int i, int64_t v, int n) {
   const tt_value old = s->args[i];
   int64_t k;
@@ -293,6 +291,28 @@ static void replace_numbers(const Sample* s, tt_tensor** usual, int n_usual) {
       snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld", r->name, s->what,
                r->args[i].name, (long long)kIntegers[v]);
       try_variants(&t, usual, n_usual);
+    }
+  }
+}
+
+/* A number outside its enumeration is refused by name. */
+static void replace_enumerators(const Sample* s) {
+  static const int64_t kNumbers[] = {-1, 8, 100000, (int64_t)1 << 32, INT64_MIN, INT64_MAX};
+  const Row* r = s->row;
+  tt_tensor* outs[kMaxOuts];
+  int64_t n_outs;
+  int i;
+  size_t v;
+  for (i = 0; i < r->n_args; i++) {
+    if (strncmp(r->args[i].type, "Enum", 4)) continue;
+    for (v = 0; v < sizeof kNumbers / sizeof *kNumbers; v++) {
+      Sample t = *s;
+      put_integer(&t, i, kNumbers[v], 1);
+      snprintf(doing, sizeof doing, "%s, sample \"%s\", %s = %lld", r->name, s->what,
+               r->args[i].name, (long long)kNumbers[v]);
+      if (call(&t, "", NULL, 0, NULL, outs, &n_outs) != TT_INVALID_ARG ||
+          strcmp(tt_ctx_error(c)->arg, r->args[i].name))
+        wrong("a number that is no enumerator is not refused by name");
     }
   }
 }
@@ -404,6 +424,7 @@ static void try_sample(const Sample* s, void* user) {
   replace_integers(s, usual, (int)n_usual);
   replace_many(s, usual, (int)n_usual);
   replace_numbers(s, usual, (int)n_usual);
+  replace_enumerators(s);
   replace_tensors(s, usual, (int)n_usual);
   OK(tt_scope_pop(c, NULL, 0));
   scratch_clear();

@@ -109,7 +109,7 @@ static constexpr OpSchema hardtanh_backward_schema = {"hardtanh_backward", "hard
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward = make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema, hardtanh_backward_impl, hardtanh_backward_autograd);
 
 // ---- hardtanh ----
-static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
 static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
@@ -117,7 +117,7 @@ static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max
   const TensorRef before = overwritten(input);
   replace_values(input, *dispatch(op_hardtanh, *before, min_val, max_val));
 }
-static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh_", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double, double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
 
@@ -165,7 +165,7 @@ static TensorRef leaky_relu_autograd(Call c, const Tensor& input, double negativ
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.01}}};
+static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&, double>(&leaky_relu_schema, leaky_relu_impl, leaky_relu_autograd);
 static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
@@ -182,7 +182,7 @@ static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
   redispatch(op_leaky_relu_, c.keys & kBelowAutograd, input, negative_slope);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false}, {"negative_slope", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.01}}};
+static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false}, {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 static constexpr OpSchema leaky_relu__schema = {"leaky_relu_", "leaky_relu_", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&, double>(&leaky_relu__schema, leaky_relu__impl, leaky_relu__autograd);
 
@@ -258,7 +258,7 @@ static TensorRef elu_autograd(Call c, const Tensor& input, double alpha) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema elu_schema = {"elu", "elu", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&, double>(&elu_schema, elu_impl, elu_autograd);
 static void elu__autograd(Call c, Tensor& input, double alpha) {
@@ -275,7 +275,7 @@ static void elu__autograd(Call c, Tensor& input, double alpha) {
   redispatch(op_elu_, c.keys & kBelowAutograd, input, alpha);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false}, {"alpha", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false}, {"alpha", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema elu__schema = {"elu_", "elu_", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu__args, 2, 0, true, false, false, false};
 constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema, elu__impl, elu__autograd);
 
@@ -328,7 +328,7 @@ static constexpr OpSchema elu_backward_schema = {"elu_backward", "elu_backward",
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward = make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema, elu_backward_impl, elu_backward_autograd);
 
 // ---- gelu ----
-static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false}, {"approximate", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false}, {"approximate", ArgType::kEnum, false, true, kApproximateValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema gelu_schema = {"gelu", "gelu", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&, int64_t>(&gelu_schema, impl::gelu, nullptr);
 static void gelu_into_autograd(Call c, const Tensor& input, int64_t approximate, Tensor& dst) {
@@ -708,7 +708,7 @@ static TensorRef softplus_autograd(Call c, const Tensor& input, double beta, dou
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"threshold", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 20.0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"threshold", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 20.0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema softplus_schema = {"softplus", "softplus", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double, double)> op_softplus = make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl, softplus_autograd);
 static void softplus_into_autograd(Call c, const Tensor& input, double beta, double threshold, Tensor& dst) {
@@ -1031,7 +1031,7 @@ static constexpr OpSchema hardsigmoid_backward_schema = {"hardsigmoid_backward",
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema, hardsigmoid_backward_impl, hardsigmoid_backward_autograd);
 
 // ---- glu ----
-static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = -1}}};
+static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}};
 static constexpr OpSchema glu_schema = {"glu", "glu", "glu(input: Tensor, dim: Dim = -1) -> Tensor", glu_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&, int64_t>(&glu_schema, impl::glu, nullptr);
 

@@ -41,7 +41,7 @@ static TensorRef add_autograd(Call c, const Tensor& self, const Tensor& other, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema add_schema = {"add", "add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl, add_autograd);
 static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
@@ -59,7 +59,7 @@ static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scala
   redispatch(op_add_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema add__schema = {"add_", "add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&add__schema, add__impl, add__autograd);
 static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
@@ -93,7 +93,7 @@ static TensorRef add_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema add_scalar_schema = {"add_scalar", "add", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema, add_scalar_impl, add_scalar_autograd);
 static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
@@ -108,7 +108,7 @@ static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, cons
   redispatch(op_add_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&, const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, add_scalar__autograd);
 static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
@@ -151,7 +151,7 @@ static TensorRef sub_autograd(Call c, const Tensor& self, const Tensor& other, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sub_schema = {"sub", "sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl, sub_autograd);
 static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
@@ -169,7 +169,7 @@ static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scala
   redispatch(op_sub_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema sub__schema = {"sub_", "sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&sub__schema, sub__impl, sub__autograd);
 static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
@@ -203,7 +203,7 @@ static TensorRef sub_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema, sub_scalar_impl, sub_scalar_autograd);
 static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
@@ -218,7 +218,7 @@ static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, cons
   redispatch(op_sub_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&, const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, sub_scalar__autograd);
 static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
@@ -261,7 +261,7 @@ static TensorRef rsub_autograd(Call c, const Tensor& self, const Tensor& other, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema rsub_schema = {"rsub", "rsub", "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", rsub_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl, rsub_autograd);
 
@@ -292,7 +292,7 @@ static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema rsub_scalar_schema = {"rsub_scalar", "rsub", "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", rsub_scalar_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema, rsub_scalar_impl, rsub_scalar_autograd);
 
@@ -759,7 +759,7 @@ static constexpr OpSchema div_trunc_scalar_into_schema = {"div_trunc_scalar_into
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema, div_trunc_scalar_into_impl, div_trunc_scalar_into_autograd);
 
 // ---- div ----
-static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_schema = {"div", "div", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
 static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
@@ -767,7 +767,7 @@ static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rou
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_div, *before, other, rounding_mode));
 }
-static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema div__schema = {"div_", "div_", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&, int64_t>(&div__schema, div__impl, div__autograd);
 static void div_into_autograd(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode, Tensor& dst) {
@@ -778,10 +778,10 @@ static constexpr OpSchema div_into_schema = {"div_into", "div_into", "div(self: 
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into = make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_impl, div_into_autograd);
 
 // ---- div_scalar ----
-static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_scalar_schema = {"div_scalar", "div", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar = make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, impl::div_scalar, nullptr);
-static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema div_scalar__schema = {"div_scalar_", "div_", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar__args, 3, 0, false, false, false, true};
 constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&, const Scalar&, int64_t>(&div_scalar__schema, div_scalar__impl, nullptr);
 static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode, Tensor& dst) {

@@ -38,7 +38,7 @@ static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cat_schema = {"cat", "cat", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan, int64_t>(&cat_schema, impl::cat, cat_autograd);
 static void cat_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
@@ -49,7 +49,7 @@ static constexpr OpSchema cat_into_schema = {"cat_into", "cat_into", "cat(tensor
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, TensorSpan, int64_t, Tensor&>(&cat_into_schema, cat_into_impl, cat_into_autograd);
 
 // ---- stack ----
-static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema stack_schema = {"stack", "stack", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan, int64_t>(&stack_schema, impl::stack, nullptr);
 static void stack_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
@@ -60,7 +60,7 @@ static constexpr OpSchema stack_into_schema = {"stack_into", "stack_into", "stac
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t, Tensor&>(&stack_into_schema, stack_into_impl, stack_into_autograd);
 
 // ---- split ----
-static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false}, {"split_size", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false}, {"split_size", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema split_schema = {"split", "split", "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", split_args, 3, -1, false, false, false, true};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split = make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, impl::split, nullptr);
 
@@ -91,12 +91,12 @@ static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints spl
   for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
   return out;
 }
-static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false}, {"split_sizes", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false}, {"split_sizes", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false, true};
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList, const Tensor&, Ints, int64_t>(&split_with_sizes_schema, impl::split_with_sizes, split_with_sizes_autograd);
 
 // ---- chunk ----
-static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false}, {"chunks", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false}, {"chunks", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema chunk_schema = {"chunk", "chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3, -1, false, false, false, true};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk = make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, impl::chunk, nullptr);
 
@@ -176,7 +176,7 @@ static constexpr OpSchema tile_schema = {"tile", "tile", "tile(self: Tensor, dim
 constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&, Ints>(&tile_schema, impl::tile, nullptr);
 
 // ---- pad ----
-static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"value", ArgType::kOptScalar, false, true}};
+static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kEnum, false, true, kPaddingValues, ArgDefault::kInt, {.i = 0}}, {"value", ArgType::kOptScalar, false, true}};
 static constexpr OpSchema pad_schema = {"pad", "pad", "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = None) -> Tensor", pad_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad = make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, impl::pad, nullptr);
 
@@ -207,7 +207,7 @@ static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"value", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"value", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema constant_pad_nd_schema = {"constant_pad_nd", "constant_pad_nd", "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor", constant_pad_nd_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd = make_op<TensorRef, const Tensor&, Ints, const Scalar&>(&constant_pad_nd_schema, impl::constant_pad_nd, constant_pad_nd_autograd);
 

@@ -66,7 +66,7 @@ static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_forma
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, ArgDefault::kInt, {.i = 2}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, 0, ArgDefault::kInt, {.i = 2}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clone_schema = {"clone", "clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 2, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&, int64_t>(&clone_schema, impl::clone, clone_autograd);
 static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_format, Tensor& dst) {
@@ -137,7 +137,7 @@ static constexpr OpSchema to_device_schema = {"to_device", "to_device", "to_devi
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&, Device>(&to_device_schema, impl::to_device, to_device_autograd);
 
 // ---- to ----
-static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false, true, ArgDefault::kInt, {.i = 2}}};
+static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false, true, 0, ArgDefault::kInt, {.i = 2}}};
 static constexpr OpSchema to_schema = {"to", "to", "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to, nullptr);
 

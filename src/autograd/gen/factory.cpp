@@ -29,7 +29,7 @@ static constexpr OpSchema full_schema = {"full", "full", "full(size: Size, fill_
 constinit Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full = make_op<TensorRef, Ints, const Scalar&, Dtype, Opt<Device>>(&full_schema, impl::full, nullptr);
 
 // ---- arange ----
-static constexpr ArgInfo arange_args[] = {{"start", ArgType::kScalar, false, false}, {"end", ArgType::kScalar, false, false}, {"step", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
+static constexpr ArgInfo arange_args[] = {{"start", ArgType::kScalar, false, false}, {"end", ArgType::kScalar, false, false}, {"step", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
 static constexpr OpSchema arange_schema = {"arange", "arange", "arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: Device? = None) -> Tensor", arange_args, 5, 1, false, false, false, false};
 constinit Op<TensorRef(const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>)> op_arange = make_op<TensorRef, const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>>(&arange_schema, impl::arange, nullptr);
 

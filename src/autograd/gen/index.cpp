@@ -202,7 +202,7 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema index_add_schema = {"index_add", "index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, impl::index_add, index_add_autograd);
 static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
@@ -223,7 +223,7 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema index_add__schema = {"index_add_", "index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add__args, 5, 0, true, false, false, false};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema, index_add__impl, index_add__autograd);
 static void index_add_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
@@ -311,7 +311,7 @@ static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indic
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema index_put_schema = {"index_put", "index_put", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put = make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema, impl::index_put, index_put_autograd);
 static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
@@ -331,7 +331,7 @@ static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const 
   redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values, accumulate);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema index_put__schema = {"index_put_", "index_put_", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put__args, 4, 0, true, false, false, false};
 constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&, TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__impl, index_put__autograd);
 
@@ -407,10 +407,10 @@ static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_grad
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient = make_op<TensorRef, const Tensor&, const Tensor&>(&scale_gradient_schema, impl::scale_gradient, scale_gradient_autograd);
 
 // ---- scatter ----
-static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema scatter_schema = {"scatter", "scatter", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter_schema, impl::scatter, nullptr);
-static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema scatter__schema = {"scatter_", "scatter_", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema, scatter__impl, nullptr);
 static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
@@ -421,10 +421,10 @@ static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter_into",
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&>(&scatter_into_schema, scatter_into_impl, scatter_into_autograd);
 
 // ---- scatter_value ----
-static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
-static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema, scatter_value__impl, nullptr);
 static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
@@ -684,15 +684,15 @@ static constexpr OpSchema nonzero_into_schema = {"nonzero_into", "nonzero_into",
 constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&, Tensor&>(&nonzero_into_schema, nonzero_into_impl, nonzero_into_autograd);
 
 // ---- one_hot ----
-static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false}, {"num_classes", ArgType::kInt, false, true, ArgDefault::kInt, {.i = -1}}};
+static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false}, {"num_classes", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -1}}};
 static constexpr OpSchema one_hot_schema = {"one_hot", "one_hot", "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", one_hot_args, 2, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&, int64_t>(&one_hot_schema, impl::one_hot, nullptr);
 
 // ---- tril ----
-static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema tril_schema = {"tril", "tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&, int64_t>(&tril_schema, impl::tril, nullptr);
-static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema tril__schema = {"tril_", "tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema, tril__impl, nullptr);
 static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
@@ -703,10 +703,10 @@ static constexpr OpSchema tril_into_schema = {"tril_into", "tril_into", "tril(se
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&, int64_t, Tensor&>(&tril_into_schema, tril_into_impl, tril_into_autograd);
 
 // ---- triu ----
-static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema triu_schema = {"triu", "triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&, int64_t>(&triu_schema, impl::triu, nullptr);
-static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema triu__schema = {"triu_", "triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema, triu__impl, nullptr);
 static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {

@@ -9,7 +9,7 @@
 namespace TT_NS {
 
 // ---- nuclear_norm ----
-static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nuclear_norm_schema = {"nuclear_norm", "nuclear_norm", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm = make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm, nullptr);
 static void nuclear_norm_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {

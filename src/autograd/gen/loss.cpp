@@ -487,42 +487,42 @@ static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entrop
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl, bernoulli_entropy_backward_autograd);
 
 // ---- l1_loss ----
-static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
+static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss", "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema, impl::l1_loss, nullptr);
 
 // ---- mse_loss ----
-static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
+static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss", "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema, impl::mse_loss, nullptr);
 
 // ---- smooth_l1_loss ----
-static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"beta", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss", "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema, impl::smooth_l1_loss, nullptr);
 
 // ---- huber_loss ----
-static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"delta", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"weight", ArgType::kOptTensor, false, true}};
+static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"delta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss", "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
 
 // ---- binary_cross_entropy ----
-static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy", "binary_cross_entropy", "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy, nullptr);
 
 // ---- binary_cross_entropy_with_logits ----
-static constexpr ArgInfo binary_cross_entropy_with_logits_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"pos_weight", ArgType::kOptTensor, false, true}};
+static constexpr ArgInfo binary_cross_entropy_with_logits_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"pos_weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema binary_cross_entropy_with_logits_schema = {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor", binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*)> op_binary_cross_entropy_with_logits = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*>(&binary_cross_entropy_with_logits_schema, impl::binary_cross_entropy_with_logits, nullptr);
 
 // ---- kl_div ----
-static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"log_target", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kKlReductionValues, ArgDefault::kInt, {.i = 1}}, {"log_target", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div", "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div, nullptr);
 
 // ---- nll_loss ----
-static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss", "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
 
@@ -567,7 +567,7 @@ static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Te
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false}};
+static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false, kReductionValues}};
 static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 5, 2, true, false, true, false};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, impl::native_nll_loss, native_nll_loss_autograd);
 
@@ -619,7 +619,7 @@ static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema, impl::nll_loss_backward, nll_loss_backward_autograd);
 
 // ---- cross_entropy ----
-static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, ArgDefault::kInt, {.i = 1}}, {"label_smoothing", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.0}}};
+static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"label_smoothing", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}};
 static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy", "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor", cross_entropy_args, 6, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
 
@@ -668,7 +668,7 @@ static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, c
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false}};
+static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false, kReductionValues}};
 static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 5, 3, true, false, true, false};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema, impl::native_cross_entropy, native_cross_entropy_autograd);
 

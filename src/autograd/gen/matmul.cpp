@@ -169,7 +169,7 @@ static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema addmm_schema = {"addmm", "addmm", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
 static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
@@ -192,7 +192,7 @@ static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tens
   redispatch(op_addmm_, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema addmm__schema = {"addmm_", "addmm_", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm__args, 5, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm__schema, addmm__impl, addmm__autograd);
 static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
@@ -253,7 +253,7 @@ static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batc
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
 static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
@@ -276,7 +276,7 @@ static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const 
   redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm_", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm__args, 5, 0, true, false, false, false};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm__schema, baddbmm__impl, baddbmm__autograd);
 static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {

@@ -9,7 +9,7 @@
 namespace TT_NS {
 
 // ---- batch_norm ----
-static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"training", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"momentum", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"training", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"momentum", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 static constexpr OpSchema batch_norm_schema = {"batch_norm", "batch_norm", "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double>(&batch_norm_schema, impl::batch_norm, nullptr);
 
@@ -127,12 +127,12 @@ static constexpr OpSchema batch_norm_backward_schema = {"batch_norm_backward", "
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool)> op_batch_norm_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool>(&batch_norm_backward_schema, impl::batch_norm_backward, batch_norm_backward_autograd);
 
 // ---- group_norm ----
-static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"num_groups", ArgType::kInt, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"num_groups", ArgType::kInt, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 static constexpr OpSchema group_norm_schema = {"group_norm", "group_norm", "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*, double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*, double>(&group_norm_schema, impl::group_norm, nullptr);
 
 // ---- instance_norm ----
-static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"use_input_stats", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"momentum", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"use_input_stats", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"momentum", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 static constexpr OpSchema instance_norm_schema = {"instance_norm", "instance_norm", "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema, impl::instance_norm, nullptr);
 
@@ -142,7 +142,7 @@ static constexpr OpSchema rms_norm_schema = {"rms_norm", "rms_norm", "rms_norm(i
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm = make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema, impl::rms_norm, nullptr);
 
 // ---- layer_norm ----
-static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 static constexpr OpSchema layer_norm_schema = {"layer_norm", "layer_norm", "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm = make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*, double>(&layer_norm_schema, layer_norm_impl, nullptr);
 

@@ -9,12 +9,12 @@
 namespace TT_NS {
 
 // ---- max_pool1d ----
-static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d", "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema, impl::max_pool1d, nullptr);
 
 // ---- max_pool1d_with_indices ----
-static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_indices", "max_pool1d_with_indices", "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices = make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
 
@@ -61,7 +61,7 @@ static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema max_pool2d_schema = {"max_pool2d", "max_pool2d", "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool2d_args, 6, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema, impl::max_pool2d, max_pool2d_autograd);
 
@@ -108,7 +108,7 @@ static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, I
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema max_pool2d_with_indices_schema = {"max_pool2d_with_indices", "max_pool2d_with_indices", "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool2d_with_indices_args, 6, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices = make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_with_indices_schema, impl::max_pool2d_with_indices, max_pool2d_with_indices_autograd);
 
@@ -247,7 +247,7 @@ static constexpr OpSchema adaptive_max_pool2d_backward_schema = {"adaptive_max_p
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema, impl::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
 
 // ---- avg_pool1d ----
-static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}};
+static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}};
 static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d", "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema, impl::avg_pool1d, nullptr);
 
@@ -297,7 +297,7 @@ static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"divisor_override", ArgType::kOptInt, false, true}};
+static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"divisor_override", ArgType::kOptInt, false, true}};
 static constexpr OpSchema avg_pool2d_schema = {"avg_pool2d", "avg_pool2d", "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor", avg_pool2d_args, 7, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
 

@@ -139,7 +139,7 @@ static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> hig
   redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"high", ArgType::kOptInt, false, true}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"high", ArgType::kOptInt, false, true}, {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema random__schema = {"random_", "random_", "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()", random__args, 4, 0, true, true, false, false};
 constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&, int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
 
@@ -207,7 +207,7 @@ static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std, Ge
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 3, 1, true, true, false, false};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean = make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, impl::normal_mean, normal_mean_autograd);
 static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
@@ -280,7 +280,7 @@ static void normal__autograd(Call c, Tensor& self, double mean, double std, Gene
   redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false}, {"mean", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.0}}, {"std", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false}, {"mean", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}, {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema normal__schema = {"normal_", "normal_", "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()", normal__args, 4, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double, double, Generator*>(&normal__schema, impl::normal_, normal__autograd);
 
@@ -308,7 +308,7 @@ static void uniform__autograd(Call c, Tensor& self, double low, double high, Gen
   redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.0}}, {"high", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}, {"high", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema uniform__schema = {"uniform_", "uniform_", "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> ()", uniform__args, 4, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double, double, Generator*>(&uniform__schema, impl::uniform_, uniform__autograd);
 
@@ -336,7 +336,7 @@ static void exponential__autograd(Call c, Tensor& self, double lambd, Generator*
   redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false}, {"lambd", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false}, {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema exponential__schema = {"exponential_", "exponential_", "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()", exponential__args, 3, 0, true, true, false, false};
 constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double, Generator*>(&exponential__schema, impl::exponential_, exponential__autograd);
 
@@ -412,10 +412,10 @@ static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale", "mask
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale = make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl, mask_scale_autograd);
 
 // ---- dropout ----
-static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout_schema = {"dropout", "dropout", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout_args, 4, 1, false, true, false, true};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout = make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout, nullptr);
-static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
+static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout__schema = {"dropout_", "dropout_", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout__args, 4, 0, false, true, false, true};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double, bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
@@ -425,7 +425,7 @@ static constexpr OpSchema randperm_schema = {"randperm", "randperm", "randperm(n
 constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm = make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, impl::randperm, nullptr);
 
 // ---- multinomial ----
-static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false, false}, {"num_samples", ArgType::kInt, false, false}, {"replacement", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false, false}, {"num_samples", ArgType::kInt, false, false}, {"replacement", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema multinomial_schema = {"multinomial", "multinomial", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_args, 4, 1, false, true, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial = make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema, impl::multinomial, nullptr);
 static void multinomial_into_autograd(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {

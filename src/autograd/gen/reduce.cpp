@@ -70,7 +70,7 @@ static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool kee
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim, sum_dim_autograd);
 static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
@@ -147,7 +147,7 @@ static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool ke
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, impl::mean_dim, mean_dim_autograd);
 static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
@@ -229,7 +229,7 @@ static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
 static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, impl::max_dim, max_dim_autograd);
 static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
@@ -311,7 +311,7 @@ static TensorPair min_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
 static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 3, 2, true, false, false, false};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, impl::min_dim, min_dim_autograd);
 static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
@@ -322,7 +322,7 @@ static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim_into",
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema, min_dim_into_impl, min_dim_into_autograd);
 
 // ---- argmax ----
-static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema argmax_schema = {"argmax", "argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, impl::argmax, nullptr);
 static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
@@ -338,7 +338,7 @@ static constexpr OpSchema any_schema = {"any", "any", "any(self: Tensor) -> Bool
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema, impl::any, nullptr);
 
 // ---- any_dim ----
-static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -354,7 +354,7 @@ static constexpr OpSchema all_schema = {"all", "all", "all(self: Tensor) -> Bool
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema, impl::all, nullptr);
 
 // ---- all_dim ----
-static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
 static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -402,7 +402,7 @@ static TensorRef amax_autograd(Call c, const Tensor& self, Ints dim, bool keepdi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema amax_schema = {"amax", "amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints, bool>(&amax_schema, impl::amax, amax_autograd);
 static void amax_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -450,7 +450,7 @@ static TensorRef amin_autograd(Call c, const Tensor& self, Ints dim, bool keepdi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema amin_schema = {"amin", "amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints, bool>(&amin_schema, impl::amin, amin_autograd);
 static void amin_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -498,7 +498,7 @@ static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool k
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&, Ints, bool>(&logsumexp_schema, impl::logsumexp, logsumexp_autograd);
 static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
@@ -509,7 +509,7 @@ static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp_
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_impl, logsumexp_into_autograd);
 
 // ---- var ----
-static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema var_schema = {"var", "var", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var = make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
@@ -520,7 +520,7 @@ static constexpr OpSchema var_into_schema = {"var_into", "var_into", "var(self: 
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl, var_into_autograd);
 
 // ---- std ----
-static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema std_schema = {"std", "std", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 4, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std = make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
@@ -531,7 +531,7 @@ static constexpr OpSchema std_into_schema = {"std_into", "std_into", "std(self: 
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl, std_into_autograd);
 
 // ---- var_mean ----
-static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}};
+static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean", "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean = make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean, nullptr);
 
@@ -609,7 +609,7 @@ static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 4, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim = make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim, prod_dim_autograd);
 static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
@@ -620,7 +620,7 @@ static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim_int
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into = make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema, prod_dim_into_impl, prod_dim_into_autograd);
 
 // ---- argmin ----
-static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema argmin_schema = {"argmin", "argmin", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, impl::argmin, nullptr);
 static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
@@ -671,7 +671,7 @@ static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, b
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, ArgDefault::kFloat, {.f = 2.0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 2.0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema norm_schema = {"norm", "norm", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 5, 1, true, false, false, false};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm = make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm, norm_autograd);
 static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {

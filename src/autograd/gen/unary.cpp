@@ -1599,10 +1599,10 @@ static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc_into", "trun
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&, Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
 
 // ---- round ----
-static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false}, {"decimals", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false}, {"decimals", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema round_schema = {"round", "round", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&, int64_t>(&round_schema, impl::round, nullptr);
-static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false}, {"decimals", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false}, {"decimals", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema round__schema = {"round_", "round_", "round(self: Tensor, decimals: Int = 0) -> Tensor", round__args, 2, 0, false, false, false, true};
 constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema, round__impl, nullptr);
 static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {

@@ -387,7 +387,7 @@ static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"start", ArgType::kOptInt, false, true}, {"end", ArgType::kOptInt, false, true}, {"step", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"start", ArgType::kOptInt, false, true}, {"end", ArgType::kOptInt, false, true}, {"step", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema slice_schema = {"slice", "slice", "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) -> Tensor", slice_args, 5, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice = make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema, impl::slice, slice_autograd);
 
@@ -483,7 +483,7 @@ static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_scatter_schema, impl::as_strided_scatter, as_strided_scatter_autograd);
 
 // ---- flatten ----
-static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false}, {"start_dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"end_dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = -1}}};
+static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false}, {"start_dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"end_dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}};
 static constexpr OpSchema flatten_schema = {"flatten", "flatten", "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
 
@@ -519,7 +519,7 @@ static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
   return out;
 }
-static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}};
+static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema unbind_schema = {"unbind", "unbind", "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", unbind_args, 2, -1, true, false, false, true};
 constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&, int64_t>(&unbind_schema, impl::unbind, unbind_autograd);
 
@@ -563,7 +563,7 @@ static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, i
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false}, {"offset", ArgType::kInt, false, true, ArgDefault::kInt, {.i = 0}}, {"dim1", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 0}}, {"dim2", ArgType::kDim, false, true, ArgDefault::kInt, {.i = 1}}};
+static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false}, {"offset", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dim1", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dim2", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal", "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor", diagonal_args, 4, 1, true, false, false, true};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, impl::diagonal, diagonal_autograd);
 

@@ -66,14 +66,14 @@ tt_status tt_gelu(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, t
   return api_call(c, "gelu", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
-    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(opts->approximate) : int64_t(0);
+    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
     give(x, out, op::gelu(tensor_arg(input, "input", 0), o_approximate));
   });
 }
 tt_status tt_gelu_into(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor *dst) {
   return api_call(c, "gelu_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(opts->approximate) : int64_t(0);
+    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
     op::gelu_into(tensor_arg(input, "input", 0), o_approximate, mutable_arg(dst, "dst", 2));
   });
 }

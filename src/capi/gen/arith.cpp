@@ -256,21 +256,21 @@ tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     give(x, out, op::div(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode));
   });
 }
 tt_status tt_div_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode);
   });
 }
 tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts, tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
   });
 }
@@ -279,7 +279,7 @@ tt_status tt_div_f64(tt_ctx *c, const tt_tensor *self, double other, const tt_di
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode));
   });
 }
@@ -288,7 +288,7 @@ tt_status tt_div_i64(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_d
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode));
   });
 }
@@ -297,49 +297,49 @@ tt_status tt_div_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode));
   });
 }
 tt_status tt_div_f64_(tt_ctx *c, tt_tensor *self, double other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode);
   });
 }
 tt_status tt_div_i64_(tt_ctx *c, tt_tensor *self, int64_t other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode);
   });
 }
 tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode);
   });
 }
 tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts, tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(opts->rounding_mode) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
   });
 }

@@ -82,7 +82,7 @@ tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t 
   return api_call(c, "pad", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
-    const int64_t o_mode = opts_has(opts, 0) ? int64_t(opts->mode) : int64_t(0);
+    const int64_t o_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->mode, "mode", 2, kPaddingValues)) : int64_t(0);
     const Scalar* o_value = opts_has(opts, 1) ? &scalar_arg(&opts->value, "value", 3) : nullptr;
     give(x, out, op::pad(tensor_arg(input, "input", 0), int_list_arg(pad, n_pad, "pad", 1), o_mode, o_value));
   });

@@ -2,6 +2,7 @@
 #include "capi/api.h"
 #include "capi/optim.h"
 #include "optim/gen/classes.h"
+#include "ops/gen/ops.h"
 
 using namespace TT_NS;
 
@@ -159,7 +160,7 @@ tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_
     const Opt<int64_t> o_epochs = opts_has(opts, 1) ? Opt<int64_t>(opts->epochs) : Opt<int64_t>();
     const Opt<int64_t> o_steps_per_epoch = opts_has(opts, 2) ? Opt<int64_t>(opts->steps_per_epoch) : Opt<int64_t>();
     const double o_pct_start = opts_has(opts, 3) ? double(opts->pct_start) : double(0.3);
-    const int64_t o_anneal_strategy = opts_has(opts, 4) ? int64_t(opts->anneal_strategy) : int64_t(0);
+    const int64_t o_anneal_strategy = opts_has(opts, 4) ? int64_t(enum_arg(opts->anneal_strategy, "anneal_strategy", 6, kAnnealValues)) : int64_t(0);
     const bool o_cycle_momentum = opts_has(opts, 5) ? bool(opts->cycle_momentum != 0) : bool(true);
     static constexpr double d_base_momentum[] = {0.85}; const Span<const double> o_base_momentum = opts_has(opts, 6) ? doubles_arg(opts->base_momentum, opts->n_base_momentum, "base_momentum", 8) : Span<const double>(d_base_momentum);
     static constexpr double d_max_momentum[] = {0.95}; const Span<const double> o_max_momentum = opts_has(opts, 7) ? doubles_arg(opts->max_momentum, opts->n_max_momentum, "max_momentum", 9) : Span<const double>(d_max_momentum);

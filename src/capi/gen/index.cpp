@@ -75,21 +75,21 @@ tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_ten
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce));
   });
 }
 tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce);
   });
 }
 tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
@@ -98,7 +98,7 @@ tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
   });
 }
@@ -107,7 +107,7 @@ tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
   });
 }
@@ -116,49 +116,49 @@ tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
   });
 }
 tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
   });
 }
 tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
   });
 }
 tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
   });
 }
 tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
 tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
 tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(opts->reduce) : int64_t(0);
+    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
     op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }

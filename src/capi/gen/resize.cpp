@@ -11,7 +11,7 @@ tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size,
     out_arg(out, "out", 10);
     check_opts(opts, 8);
     const Opt<double> o_scale_factor = opts_has(opts, 0) ? Opt<double>(opts->scale_factor) : Opt<double>();
-    const int64_t o_mode = opts_has(opts, 1) ? int64_t(opts->mode) : int64_t(0);
+    const int64_t o_mode = opts_has(opts, 1) ? int64_t(enum_arg(opts->mode, "mode", 3, kInterpolationValues)) : int64_t(0);
     const Opt<bool> o_align_corners = opts_has(opts, 2) ? Opt<bool>(opts->align_corners != 0) : Opt<bool>();
     const Opt<bool> o_recompute_scale_factor = opts_has(opts, 3) ? Opt<bool>(opts->recompute_scale_factor != 0) : Opt<bool>();
     const bool o_antialias = opts_has(opts, 4) ? bool(opts->antialias != 0) : bool(false);

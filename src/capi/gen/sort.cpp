@@ -65,7 +65,7 @@ tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_
     check_opts(opts, 4);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    const int64_t o_side = opts_has(opts, 2) ? int64_t(opts->side) : int64_t(0);
+    const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues)) : int64_t(0);
     const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
     give(x, out, op::searchsorted(tensor_arg(sorted_sequence, "sorted_sequence", 0), tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter));
   });
@@ -75,7 +75,7 @@ tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, cons
     check_opts(opts, 4);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    const int64_t o_side = opts_has(opts, 2) ? int64_t(opts->side) : int64_t(0);
+    const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues)) : int64_t(0);
     const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
     op::searchsorted_into(tensor_arg(sorted_sequence, "sorted_sequence", 0), tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter, mutable_arg(dst, "dst", 6));
   });

@@ -620,6 +620,7 @@ enum : int64_t { kSideNone = 0, kSideLeft = 1, kSideRight = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2, kPaddingModeCircular = 3 };
 enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame = 2 };
+enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues, kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues, kSideValues, kAnnealValues, kPaddingModeValues, kAutoPaddingValues };  // ArgInfo::enumeration
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
