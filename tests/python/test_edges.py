@@ -274,3 +274,24 @@ def test_names_of_numpys():
         numpy.allclose(getattr(numpy, name)(x, axis=1), getattr(x.numpy(), name)(axis=1))
         for name in ("sum", "mean", "argmin", "prod")
     )
+
+
+def test_kinds_of_another_library_are_named_with_it():
+    foreign = type("Tensor", (), {"__module__": "torch"})()
+    nn = tt.nn
+    attention = nn.MultiheadAttention(4, 2)
+    x = tt.ones(2, 4)
+    for call in (
+        lambda: tt.relu(foreign),
+        lambda: tt.cat([x, foreign]),
+        lambda: nn.Linear(4, 2)(foreign),
+        lambda: attention(x, foreign, x),
+        lambda: setattr(nn.Linear(4, 2), "weight", foreign),
+        lambda: tt.optim.SGD([foreign], lr=0.1),
+    ):
+        with pytest.raises(TypeError, match=r"torch\.Tensor"):
+            call()
+    with pytest.raises(TypeError, match="must be Tensor, not tt.nn"):
+        tt.relu(tt.nn.Linear(4, 2))
+    with pytest.raises(TypeError, match="must be Tensor, not str"):
+        tt.relu("x")

@@ -10,6 +10,7 @@ from operator import index
 from struct import Struct
 from struct import error as struct_error
 
+from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._lib import result
@@ -23,7 +24,7 @@ POINTERS = [Struct(f"{n}P").pack for n in range(65)]
 
 def wrong_kind(op, arg, want, got):
     """The TypeError of an argument of the wrong kind."""
-    return TypeError(f"{op}(): argument '{arg}' must be {want}, not {type(got).__name__}")
+    return TypeError(f"{op}(): argument '{arg}' must be {want}, not {kind_name(got)}")
 
 
 def keeps(x):
@@ -119,7 +120,7 @@ def is_int(x):
 
 
 def no_overload(op, *given):
-    kinds = ", ".join(type(x).__name__ for x in given)
+    kinds = ", ".join(map(kind_name, given))
     return TypeError(f"{op}(): no form takes arguments of these kinds: ({kinds})")
 
 

@@ -3,6 +3,7 @@ import sys
 from contextlib import ExitStack
 from ctypes import c_void_p
 
+from ._kinds import kind_name
 from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
 
@@ -45,7 +46,7 @@ def give(found, outs, n, what):
         if t is None:
             continue
         if not isinstance(t, Tensor):
-            raise TypeError(f"{what} must return a Tensor or None, not {type(t).__name__}")
+            raise TypeError(f"{what} must return a Tensor or None, not {kind_name(t)}")
         quick.tt_tensor_retain(t)
         outs[i] = t._address
 

@@ -5,6 +5,7 @@ from ctypes import byref, c_char, c_int64, c_void_p, create_string_buffer
 from struct import Struct
 from types import SimpleNamespace
 
+from ._kinds import kind_name
 from . import _ops as ops
 from . import errors
 from ._index import INT_MAX, INT_MIN, packed_index
@@ -237,7 +238,7 @@ class Tensor(TensorHandle):
     def __contains__(self, item):
         if not (isinstance(item, Tensor) or hasattr(item, "__abs__")):
             raise TypeError(
-                f"Tensor.__contains__ takes a Tensor or a number, not {type(item).__name__}"
+                f"Tensor.__contains__ takes a Tensor or a number, not {kind_name(item)}"
             )
         return bool((self == item).any())
 

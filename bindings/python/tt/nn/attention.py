@@ -2,6 +2,7 @@
 from ctypes import byref
 from struct import Struct
 
+from .._kinds import kind_name
 from .._convert import tensor_address
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new
@@ -27,7 +28,7 @@ class MultiheadAttention(LAYERS["MultiheadAttention"]):
         for name, x in (("query", query), ("key", key), ("value", value)):
             if not isinstance(x, Tensor):
                 raise TypeError(
-                    f"MultiheadAttention(): argument '{name}' must be Tensor, not {type(x).__name__}"
+                    f"MultiheadAttention(): argument '{name}' must be Tensor, not {kind_name(x)}"
                 )
         opts = OPTIONS.pack(
             31,

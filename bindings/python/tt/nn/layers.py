@@ -3,6 +3,7 @@ import copy
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 
+from .._kinds import kind_name
 from .. import _nn_classes, _nn_layers
 from .._construct import bind, construct
 from .._convert import pointers
@@ -151,7 +152,7 @@ class Native(Module):
         for x in args:
             if not (isinstance(x, Tensor) or x is None):
                 raise TypeError(
-                    f"{type(self).__name__}(): inputs must be Tensors, not {type(x).__name__}"
+                    f"{type(self).__name__}(): inputs must be Tensors, not {kind_name(x)}"
                 )
         outs, n = (c_void_p * MAX_OUTS)(), c_int64()
         if lib.tt_module_forward(

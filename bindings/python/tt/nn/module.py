@@ -3,6 +3,7 @@ import copy
 from collections import OrderedDict
 from itertools import count
 
+from .._kinds import kind_name
 from .. import _types
 from .._tensor import Tensor, to_arguments
 from ..autograd import no_grad
@@ -81,7 +82,7 @@ class Module:
             raise KeyError(f"attribute '{name}' already exists")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type(param).__name__}' as parameter '{name}': Parameter or None required"
+                f"cannot assign '{kind_name(param)}' as parameter '{name}': Parameter or None required"
             )
         self._parameters[name] = param
 
@@ -91,7 +92,7 @@ class Module:
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{type(tensor).__name__}' as buffer '{name}': Tensor or None required"
+                f"cannot assign '{kind_name(tensor)}' as buffer '{name}': Tensor or None required"
             )
         self._buffers[name] = tensor
         (self._non_persistent.discard if persistent else self._non_persistent.add)(name)
@@ -101,7 +102,7 @@ class Module:
         if hasattr(self, name) and name not in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module")
+            raise TypeError(f"{kind_name(module)} is not a Module")
         self._modules[name] = module
 
     add_module = register_module
@@ -124,19 +125,19 @@ class Module:
         elif name in groups.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}': Parameter or None required"
+                    f"cannot assign '{kind_name(value)}' as parameter '{name}': Parameter or None required"
                 )
             self._parameters[name] = None
         elif name in groups.get("_modules", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as child module '{name}': Module or None required"
+                    f"cannot assign '{kind_name(value)}' as child module '{name}': Module or None required"
                 )
             self._modules[name] = None
         elif name in groups.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as buffer '{name}': Tensor or None required"
+                    f"cannot assign '{kind_name(value)}' as buffer '{name}': Tensor or None required"
                 )
             self._buffers[name] = value
         else:

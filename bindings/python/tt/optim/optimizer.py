@@ -5,6 +5,7 @@ from copy import deepcopy
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_void_p, create_string_buffer
 from functools import wraps
 
+from .._kinds import kind_name
 from .. import _convert as convert
 from .._construct import bind, construct
 from .._hooks import HookHandle
@@ -85,7 +86,7 @@ class Optimizer:
             group["param_names"] = names
         for p in group["params"]:
             if not isinstance(p, Tensor):
-                raise TypeError(f"only tensors can be optimized, not {type(p).__name__}")
+                raise TypeError(f"only tensors can be optimized, not {kind_name(p)}")
             if not p.is_leaf:
                 raise ValueError("only leaves can be optimized")
         known = {id(p) for g in self.param_groups for p in g["params"]}

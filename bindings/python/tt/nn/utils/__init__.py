@@ -2,6 +2,7 @@
 from ctypes import byref, c_double
 from struct import Struct
 
+from ..._kinds import kind_name
 from ... import _convert as convert
 from ... import _ops as ops
 from ..._lib import fail, lib, local
@@ -79,7 +80,7 @@ def parameters_to_vector(parameters):
 def vector_to_parameters(vec, parameters):
     """Gives the parameters the values of a vector: views of it."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"vec must be a Tensor, not {type(vec).__name__}")
+        raise TypeError(f"vec must be a Tensor, not {kind_name(vec)}")
     at = 0
     for p in parameters:
         p.data = vec[at : at + p.numel()].view(p.shape).data
