@@ -225,6 +225,10 @@ static PoolPlan average_windows(Ints size, bool last, Ints kernel_size, Ints str
   PoolPlan p = fixed_windows(size, last, kernel_size, stride, padding, {}, ceil_mode);
   if (divisor_override.has && *divisor_override == 0)
     fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0");
+  int64_t elements;
+  if (!divisor_override.has && __builtin_mul_overflow(p.kernel[0], p.kernel[1], &elements))
+    fail_arg(TT_INVALID_ARG, "kernel_size",
+             "kernel_size is {}: the number of elements of a window overflows", kernel_size);
   p.count_pad = count_include_pad;
   p.divisor = divisor_override.or_else(0);
   return p;

@@ -227,6 +227,9 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   const bool align = align_corners.or_else(false);
   const Target t =
       target_of(input, size, scale_factor, scales, recompute, mode == kInterpolationArea ? 0 : 1);
+  Shape result(input.sizes().slice(0, 2));
+  result.append(Ints(t.size, t.n));
+  checked_numel(result, Dtype::kF64, "size");
   if (mode == kInterpolationArea) return averaged(input, t);
   // What runs several steps rounds once at the end.
   const bool steps = input.item_size() == 2 && (t.n == 3 || mode == kInterpolationBicubic);

@@ -1,7 +1,8 @@
-/* Every operator on its samples with one or two arguments replaced by values that no caller means: integers at the ends
-   of their range, numbers outside an enumeration, nan, tensors on META, empty, of no dimension or of another dtype.
-   Each call ends in seconds with a result or with a status that leaves no result and its inputs as they were. A result
-   that requires a gradient is differentiated. TT_HOSTILE_TRACE=1 prints every call before it is made. */
+/* Every operator on its samples with one or two arguments replaced by values that no caller means:
+   integers at the ends of their range, numbers outside an enumeration, nan, tensors on META, empty,
+   of no dimension or of another dtype. Each call ends in seconds with a result or with a status
+   that leaves no result and its inputs as they were. A result that requires a gradient is
+   differentiated. TT_HOSTILE_TRACE=1 prints every call before it is made. */
 #include "op_table.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-  kSamplesPerRow = SLOW_BUILD ? 2 : 4,
+  kSamplesPerRow = SLOW_BUILD ? 4 : 8,
   kSecondsPerCall = 30,
   kTrials = SLOW_BUILD ? 100 : 300,
   kDoing = 512
@@ -64,7 +65,8 @@ static void wrong(const char* text) {
   print_error("%s: %s: %s\n", doing, text, tt_ctx_error(c)->message);
 }
 
-/* Calls row->name + suffix with s's arguments and n_more tensors behind them; `written` is the tensor it writes. */
+/* Calls row->name + suffix with s's arguments and n_more tensors behind them; `written` is the
+ * tensor it writes. */
 static tt_status call(const Sample* s, const char* suffix, tt_tensor** more, int n_more,
                       tt_tensor* written, tt_tensor** outs, int64_t* n_outs) {
   tt_value args[kMaxArgs + kMaxOuts];
@@ -215,8 +217,8 @@ static const int64_t kIntegers[] = {INT64_MIN,
                                     INT64_MAX};
 enum { kNumIntegers = sizeof kIntegers / sizeof *kIntegers };
 
-/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1 - n. 0 if there is
- * no such entry. */
+/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1
+ * - n. 0 if there is no such entry. */
 static int put_integer(Sample* s, int i, int64_t v, int n) {
   const tt_value old = s->args[i];
   int64_t k;
@@ -325,7 +327,16 @@ static tt_tensor* of_shape(const int64_t* shape, int64_t ndim, tt_dtype d, int t
   return t;
 }
 
-enum { kTensorKinds = 15 };
+/* Integers of t's shape. */
+static tt_tensor* filled_with(const tt_tensor* t, int64_t v) {
+  const tt_scalar s = int_scalar(v);
+  const tt_full_opts opts = {.set = TT_FULL_DTYPE, .dtype = TT_I64};
+  tt_tensor* out;
+  OK(tt_full_scalar(c, tt_tensor_shape(t), tt_tensor_ndim(t), &s, &opts, &out));
+  return out;
+}
+
+enum { kTensorKinds = 17 };
 /* What stands in for t; NULL: nothing. */
 static tt_tensor* stand_in(const tt_tensor* t, int kind) {
   static const int64_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -351,6 +362,8 @@ static tt_tensor* stand_in(const tt_tensor* t, int kind) {
       return tt_expand(c, one, tt_tensor_shape(t), ndim, &wide) ? NULL : wide;
     case 13: return tt_unsqueeze(c, t, 0, &wide) ? NULL : wide;
     case 14: return ndim == 0 || tt_select(c, t, 0, 0, &wide) ? NULL : wide;
+    case 15: return filled_with(t, INT64_MIN);
+    case 16: return filled_with(t, -1);
   }
   return NULL;
 }
@@ -360,14 +373,27 @@ static int64_t chance(int64_t below) { /* Knuth's MMIX generator */
   chance_now = chance_now * 6364136223846793005u + 1442695040888963407u;
   return (int64_t)((chance_now >> 33) % (uint64_t)below);
 }
+/* Some of the tensors of s, at random; adds what they become to a message of length `at`. */
+static void replace_some_tensors(Sample* s, int at) {
+  tt_tensor** places[kMaxArgs + kMaxItems];
+  const int n = tensor_places(s, places);
+  int i;
+  for (i = 0; i < n; i++) {
+    const int kind = (int)chance(kTensorKinds + 6);
+    tt_tensor* changed = stand_in(*places[i], kind);
+    if (changed) *places[i] = changed;
+    at += snprintf(doing + at, sizeof doing - (size_t)at, ", tensor %d is of kind %d", i, kind);
+  }
+}
 static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
   const Row* r = s->row;
   int trial, i, n_integers = 0;
   for (i = 0; i < r->n_args; i++) n_integers += takes_integers(r->args[i].type);
   chance_now = 1;
-  for (trial = 0; n_integers > 1 && trial < kTrials * n_integers; trial++) {
+  for (trial = 0; trial < kTrials * (1 + n_integers); trial++) {
     Sample t = *s;
     int at = snprintf(doing, sizeof doing, "%s, sample \"%s\", trial %d", r->name, s->what, trial);
+    OK(tt_scope_push(c));
     for (i = 0; i < r->n_args; i++) {
       const int64_t v = chance(3) ? kIntegers[chance(kNumIntegers)] : chance(4);
       if (strcmp(r->args[i].type, "Bool") == 0 && chance(2)) {
@@ -380,7 +406,9 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
                        (long long)v);
       }
     }
+    if (!n_integers || chance(2)) replace_some_tensors(&t, at);
     try_variants(&t, usual, n_usual);
+    OK(tt_scope_pop(c, NULL, 0));
   }
 }
 
@@ -409,6 +437,35 @@ static void replace_tensors(const Sample* s, tt_tensor** usual, int n_usual) {
         }
 }
 
+/* All tensors with one dimension cut to no or to one element; counted from the front and from the
+ * back. */
+static void replace_sizes(const Sample* s, tt_tensor** usual, int n_usual) {
+  Sample t;
+  tt_tensor** places[kMaxArgs + kMaxItems];
+  int i, from;
+  for (from = -4; from < 4; from++) {
+    int64_t size;
+    for (size = 0; size < 2; size++) {
+      int n, changed = 0;
+      t = *s;
+      n = tensor_places(&t, places);
+      OK(tt_scope_push(c));
+      for (i = 0; i < n; i++) {
+        const int64_t ndim = tt_tensor_ndim(*places[i]);
+        const int64_t dim = from < 0 ? ndim + from : from;
+        tt_tensor* cut;
+        if (dim < 0 || dim >= ndim || tt_narrow(c, *places[i], dim, 0, size, &cut)) continue;
+        OK(tt_contiguous(c, cut, places[i]));
+        changed = 1;
+      }
+      snprintf(doing, sizeof doing, "%s, sample \"%s\", dimension %d of all tensors has size %d",
+               s->row->name, s->what, from, (int)size);
+      if (changed) try_variants(&t, usual, n_usual);
+      OK(tt_scope_pop(c, NULL, 0));
+    }
+  }
+}
+
 /* ---- rows ---- */
 
 static void try_sample(const Sample* s, void* user) {
@@ -426,6 +483,7 @@ static void try_sample(const Sample* s, void* user) {
   replace_numbers(s, usual, (int)n_usual);
   replace_enumerators(s);
   replace_tensors(s, usual, (int)n_usual);
+  replace_sizes(s, usual, (int)n_usual);
   OK(tt_scope_pop(c, NULL, 0));
   scratch_clear();
 }

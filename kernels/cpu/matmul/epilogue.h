@@ -22,6 +22,15 @@ template <class T> TT_INLINE T scale_add(T x, T y, T z) {
   else if constexpr (T(0.5) == T(0)) return T(uint64_t(x) * uint64_t(y) + uint64_t(z));
   else return x * y + z;
 }
+// The same of vectors. T is not deduced from a Vec.
+template <class T> TT_INLINE Vec<T> times(Vec<T> x, Vec<T> y) {
+  if constexpr (T(0.5) == T(0)) return fma(x, y, Vec<T>{});
+  else return x * y;
+}
+template <class T> TT_INLINE Vec<T> plus(Vec<T> x, Vec<T> y) {
+  if constexpr (T(0.5) == T(0)) return fma(x, splat(T(1)), y);
+  else return x + y;
+}
 
 // c(i, j) = alpha * sum(i, j) + (first ? beta * d(i, j) : c(i, j)) for a piece at (i0, j0).
 template <class S, class T>
@@ -40,9 +49,9 @@ TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, i
       const bool runs = p.c_col == 1 && (!with_d || p.d_col <= 1);
       for (; runs && j + kL <= cols; j += kL) {
         Vec<T> v = load(sum + j);
-        if (p.scaled) v = v * splat(alpha);
+        if (p.scaled) v = times<T>(v, splat(alpha));
         if (with_d) v = fma(splat(beta), p.d_col ? load(d + j) : splat(d[0]), v);
-        else if (!first) v = v + load(c + j);
+        else if (!first) v = plus<T>(v, load(c + j));
         store(c + j, v);
       }
     } else if (p.c_col == 1 && !p.scaled && !with_d) {  // c itself holds no sums

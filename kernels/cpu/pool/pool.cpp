@@ -6,6 +6,16 @@
 
 TT_ISA_BEGIN
 
+// Arithmetic of integers wraps around; b of a quotient is not 0.
+template <class T> TT_INLINE T total(T a, T b) {
+  if constexpr (__is_same(T, int64_t)) return int64_t(uint64_t(a) + uint64_t(b));
+  else return a + b;
+}
+template <class T> TT_INLINE T quotient(T a, T b) {
+  if constexpr (__is_same(T, int64_t)) return b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
+  else return a / b;
+}
+
 struct Max {
   static constexpr bool kMean = false;
   template <class T> static TT_INLINE T join(T m, T v) { return ((v > m) | (v != v)) ? v : m; }
@@ -13,7 +23,7 @@ struct Max {
 };
 struct Sum {
   static constexpr bool kMean = true;
-  template <class T> static TT_INLINE T join(T m, T v) { return m + v; }
+  template <class T> static TT_INLINE T join(T m, T v) { return total(m, v); }
   template <class T> static TT_INLINE T identity() { return 0; }
 };
 
@@ -188,7 +198,7 @@ template <class T, class Op> struct Planes {
     if constexpr (Op::kMean) {
       const T rows = T(p.divisor ? p.divisor : p.count_pad ? h.full : h.count());
       TT_VECTORIZE
-      for (int64_t j = 0; j < n; j++) y[j] /= rows * div[j];
+      for (int64_t j = 0; j < n; j++) y[j] = quotient<T>(y[j], rows * div[j]);
     }
     store_out(p.y + at * item, y, n, p.dtype);
   }
@@ -337,7 +347,7 @@ template <class T, class Op> struct Pixels {
     if constexpr (Op::kMean) {
       const T d = T(p.divisor ? p.divisor : counted(p, 0, o) * counted(p, 1, o1));
       TT_VECTORIZE
-      for (int64_t k = 0; k < n; k++) sum[k] /= d;
+      for (int64_t k = 0; k < n; k++) sum[k] = quotient(sum[k], d);
     }
     store_out(p.y + at * item, sum, n, p.dtype);
   }
