@@ -397,7 +397,12 @@ def enumerations_cpp():
     for values in ENUMS.values():
         texts = "\\0".join(values)
         rows.append(f'    {{{len(values)}, "{texts}"}},')
-    return HEADER + '#include "capi/api.h"\n\nnamespace TT_NS {\n\nconstinit const Enumeration enumerations[] = {\n    {0, ""},\n' + "\n".join(rows) + "\n};\n\n}  // namespace TT_NS\n"
+    return (
+        HEADER
+        + '#include "capi/api.h"\n\nnamespace TT_NS {\n\nconstinit const Enumeration enumerations[] = {\n    {0, ""},\n'
+        + "\n".join(rows)
+        + "\n};\n\n}  // namespace TT_NS\n"
+    )
 
 
 def generate(ops):

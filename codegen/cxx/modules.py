@@ -49,6 +49,7 @@ class Layer:
             return []
         lines = [
             f"static TensorList {self.name}_forward(Module& m, [[maybe_unused]] TensorSpan in) {{",
+            f'  const LayerName named("{self.name}");',
             f"  [[maybe_unused]] const auto& a = args_of<{self.args_struct}>(m);",
         ]
         if self.cpp:
@@ -124,22 +125,22 @@ class Layer:
         ]  # not given: as kernel_size
         fixed = self.cls.get("spatial_dims")
         lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
-        changed = bool(self.tensor_args or fixed or followers or lists)
+        required = [a.name for a in self.cls.args if a.type == "Int[]" and a.default is None]
+        changed = bool(self.tensor_args or required or followers or lists)
         if changed:
             lines.append(f"  {self.args_struct} own = a;")
             lines += [f"  own.{n} = nullptr;" for n in self.tensor_args]
+            lines += [f'  check_given(own.{n}, "{n}");' for n in required]
+            lines += [
+                f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});" for x in lists
+            ]
+            lines += [f"  if (own.{n}.empty()) own.{n} = own.kernel_size;" for n in followers]
             if fixed:
                 lines += [
-                    f'  expand(own.{x.name}, {fixed}, "{x.name}", {self.default_of(x) or 0});'
+                    f'  expand(own.{x.name}, {fixed}, "{x.name}");'
                     for x in self.cls.args
                     if x.type == "Int[]"
                 ]
-            else:
-                lines += [
-                    f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});"
-                    for x in lists
-                ]
-            lines += [f"  if (own.{n}.empty()) own.{n} = own.kernel_size;" for n in followers]
         source = "own" if changed else "a"
         lines.append(f"  ModuleRef m = new_module(&{self.name}_type, {source});")
         for s, buffer in zip(self.slots, self.buffers):

@@ -137,13 +137,20 @@ def handle_options(op):
     return [(a.name, found[a.type]) for a in op.options if a.type in found] if op else []
 
 
-def hostile(result, name, params, op):
-    """The caller and the row of one function."""
+def hostile(result, name, params, op, wrong=None):
+    """The caller and the row of one function. wrong: an Enum<> argument, given as a number that is none of its values."""
     places, args, before = [], [], []
     for text in params:
         p = place(text)
         if not p:
-            args.append(number(text))
+            args.append("kNoValue" if wrong and parameter(text)[1] == wrong.name else number(text))
+        elif p[0] == "Opts" and wrong and not wrong.positional:
+            before.append(f"  {p[2].replace(' *', '')} o = {{0}};")
+            before += [
+                f"  o.{wrong.name} = kNoValue;",
+                f"  o.set = UINT64_C(1) << {op.options.index(wrong)};",
+            ]
+            args.append("&o")
         elif p[0] == "Opts" and handle_options(op):
             struct = p[2].replace(" *", "")
             before.append(f"  {struct} o = {{0}};")

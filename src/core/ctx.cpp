@@ -44,12 +44,12 @@ void Runtime::destroy(Runtime* rt) noexcept {
   arena_release(arena);
 }
 
-DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device) {
+DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device, const char* arg) {
   const DeviceBackend* b = cuda_backend();
-  if (!b) fail(TT_DEVICE, "no CUDA backend is loaded");
+  if (!b) fail_arg(TT_DEVICE, arg, "no CUDA backend is loaded");
   if (device < 0 || device >= b->n_devices || device >= kMaxDevices)
-    fail(TT_DEVICE, "device {} does not exist: {} found", fmt(Device{TT_CUDA, int8_t(device)}),
-         b->n_devices);
+    fail_arg(TT_DEVICE, arg, "device {} does not exist: {} found",
+             fmt(Device{TT_CUDA, int8_t(device)}), b->n_devices);
   Lock lock(*rt->mutex);
   DeviceAlloc*& a = rt->device_alloc[device];
   if (!a) a = device_alloc_new(device);

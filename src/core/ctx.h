@@ -57,7 +57,8 @@ template <class... A> TT_COLD void log_line(const Runtime* rt, int32_t level, co
 extern void (*destroy_custom_ops)(CustomOp*) noexcept;
 // isa < 0: the best that the processor has. NULL on OOM.
 Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept;
-DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device);  // fails with DEVICE or OOM
+// Fails with DEVICE or OOM; arg: the argument that names the device.
+DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device, const char* arg = "");
 SeedState runtime_seed_state(Runtime*) noexcept;
 void runtime_set_seed_state(Runtime*, const SeedState&) noexcept;
 

@@ -14,11 +14,11 @@ ExtDevice* find_ext(Runtime* rt, int32_t index) noexcept {
                                        : nullptr;
 }
 
-ExtDevice& ext_device(int32_t index) {
+ExtDevice& ext_device(int32_t index, const char* arg) {
   ExtDevice* d = find_ext(ctx().rt, index);
   if (!d)
-    fail(TT_DEVICE, "device {} does not exist: no backend of this runtime has that index",
-         fmt(Device{TT_EXT, int8_t(index)}));
+    fail_arg(TT_DEVICE, arg, "device {} does not exist: no backend of this runtime has that index",
+             fmt(Device{TT_EXT, int8_t(index)}));
   return *d;
 }
 

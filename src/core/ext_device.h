@@ -36,7 +36,8 @@ struct ExtDevice {
 };
 
 ExtDevice* find_ext(Runtime*, int32_t index) noexcept;  // NULL: none
-ExtDevice& ext_device(int32_t index);  // of the running call's runtime; fails with DEVICE
+ExtDevice& ext_device(int32_t index,
+                      const char* arg = "");  // of the running call's runtime; fails with DEVICE
 // bytes > 0; NULL if the device has no room.
 char* ext_get(ExtDevice&, int64_t bytes) noexcept;
 void ext_put(ExtDevice&, char* p, int64_t bytes) noexcept;

@@ -102,6 +102,11 @@ TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_
   return joint;
 }
 
+void check_mask(const Tensor* mask, const char* arg) {
+  if (mask && mask->dtype != Dtype::kBool && !is_float(mask->dtype))
+    fail_arg(TT_DTYPE, arg, "{} is {}: must be bool or floating", arg, fmt(mask->dtype));
+}
+
 void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
   const int64_t ndim = call.query->ndim;
   if (ndim != 2 && ndim != 3)
@@ -120,9 +125,8 @@ void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
              call.value->sizes(), call.key->sizes());
   if (call.is_causal && !call.attn_mask)
     fail_arg(TT_INVALID_ARG, "is_causal", "is_causal says what attn_mask is, which is not given");
-  for (const Tensor* mask : {call.key_padding_mask, call.attn_mask})
-    if (mask && mask->dtype != Dtype::kBool && !is_float(mask->dtype))
-      fail_arg(TT_DTYPE, "attn_mask", "a mask is {}: must be bool or floating", fmt(mask->dtype));
+  check_mask(call.key_padding_mask, "key_padding_mask");
+  check_mask(call.attn_mask, "attn_mask");
 }
 
 }  // namespace
@@ -138,33 +142,33 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
   if (e % a.num_heads)
     fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: must be a multiple of num_heads {}", e,
              a.num_heads);
+  int64_t three;
+  if (__builtin_mul_overflow(e, 3, &three))
+    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: three times it overflows", e);
+  const int64_t all[2] = {three, e};
+  checked_numel(all, place.dtype, "embed_dim");
   if (kdim == e && vdim == e) {
-    int64_t three;
-    if (__builtin_mul_overflow(e, 3, &three))
-      fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: three times it overflows", e);
-    const int64_t shape[2] = {three, e};
-    m.slots[kInWeight].tensor = uniform_parameter(place, shape, xavier_bound(e, three));
+    m.slots[kInWeight].tensor = uniform_parameter(place, all, xavier_bound(e, three), "embed_dim");
   } else {
     const int64_t fans[3] = {e, kdim, vdim};
+    constexpr const char* kArgs[3] = {"embed_dim", "kdim", "vdim"};
     for (int64_t i = 0; i < 3; i++) {
       const int64_t shape[2] = {e, fans[i]};
-      m.slots[kQueryWeight + i].tensor = uniform_parameter(place, shape, xavier_bound(fans[i], e));
+      m.slots[kQueryWeight + i].tensor =
+          uniform_parameter(place, shape, xavier_bound(fans[i], e), kArgs[i]);
     }
   }
-  if (a.bias) {
-    const int64_t shape[1] = {3 * e};
-    m.slots[kInBias].tensor = parameter(place, shape, 0);
-  }
+  if (a.bias) m.slots[kInBias].tensor = parameter(place, {all, 1}, 0, "embed_dim");
   ModuleRef out = construct(LinearArgs{e, e, a.bias, a.device, a.dtype});
   if (a.bias) {
     const int64_t shape[1] = {e};
-    out->slots[1].tensor = parameter(place, shape, 0);
+    out->slots[1].tensor = parameter(place, shape, 0, "embed_dim");
   }
   set_child(m, "out_proj", *out);
   if (!a.add_bias_kv) return;
   const int64_t row[3] = {1, 1, e};
   for (int64_t i : {kBiasK, kBiasV})
-    m.slots[i].tensor = normal_parameter(place, row, __builtin_sqrt(1.0 / double(e)));
+    m.slots[i].tensor = normal_parameter(place, row, __builtin_sqrt(1.0 / double(e)), "embed_dim");
 }
 
 TensorPair attend(Module& m, const AttentionCall& given) {

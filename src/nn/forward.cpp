@@ -1,6 +1,7 @@
 // Calling a module: hooks before, the type's forward, hooks after. Sequences are run on a stack of
 // their own.
 #include "nn/hook.h"
+#include "nn/layer.h"
 
 namespace TT_NS {
 
@@ -32,13 +33,15 @@ void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
 
 void check_call(const Module& m, TensorSpan inputs) {
   const ModuleType& t = *m.type;
+  const LayerName named(t.name);
   if (!t.forward && !t.sequential)
-    fail_arg(TT_NOT_IMPLEMENTED, "m", "{} cannot be called: call its children", t.name);
+    fail_arg(TT_NOT_IMPLEMENTED, "m", "a container cannot be called: call its children");
   if (inputs.n < t.min_inputs || inputs.n > t.max_inputs)
-    fail_arg(TT_INVALID_ARG, "inputs", "{} inputs for {}: must be {} to {}", inputs.n, t.name,
+    fail_arg(TT_INVALID_ARG, "inputs", "inputs has length {}: must be {} to {}", inputs.n,
              t.min_inputs, t.max_inputs);
   for (int64_t i = 0; i < t.min_inputs; i++)
-    if (!inputs[i]) fail_arg(TT_BAD_HANDLE, "inputs", "inputs[{}] is NULL: {} needs it", i, t.name);
+    if (!inputs[i])
+      fail_arg(TT_BAD_HANDLE, "inputs", "inputs[{}] is NULL: must be a tensor handle", i);
 }
 
 // A sequence in progress, or a module whose hooks wait for its results.

@@ -4,11 +4,16 @@
 
 namespace TT_NS {
 
-void expand(Shape& list, int64_t n, const char* arg, int64_t standard) {
+void check_given(const Shape& list, const char* arg) {
+  if (list.empty())
+    fail_arg(TT_INVALID_ARG, arg, "{} is empty: must hold one number, or one for each dimension",
+             arg);
+}
+void expand(Shape& list, int64_t n, const char* arg) {
   if (list.size() == n) return;
   if (list.size() > 1)
     fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be 1 or {}", arg, list.size(), n);
-  const int64_t v = list.empty() ? standard : list[0];
+  const int64_t v = list[0];
   list.resize(n);
   for (int64_t& x : list) x = v;
 }
@@ -59,7 +64,7 @@ void check_positive(int64_t v, const char* arg) {
 }
 
 void check_size(int64_t v, const char* arg) {
-  if (v < 0) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must not be negative", arg, v);
+  if (v < 0) fail_arg(TT_SHAPE, arg, "{} is {}: must not be negative", arg, v);
 }
 
 static TensorRef leaf(TensorRef t) {
@@ -67,12 +72,14 @@ static TensorRef leaf(TensorRef t) {
   return t;
 }
 
-TensorRef parameter(Place p, Ints shape, double value) {
+TensorRef parameter(Place p, Ints shape, double value, const char* arg) {
+  checked_numel(shape, p.dtype, arg);
   MaskGuard no_grad(bit(kKeyAutograd));
   return leaf(op::full(shape, Scalar(value), p.dtype, p.device));
 }
 
-TensorRef uniform_parameter(Place p, Ints shape, double bound) {
+TensorRef uniform_parameter(Place p, Ints shape, double bound, const char* arg) {
+  checked_numel(shape, p.dtype, arg);
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef t = op::rand(shape, p.dtype, p.device);
   op::mul_(*t, Scalar(2 * bound));
@@ -80,7 +87,8 @@ TensorRef uniform_parameter(Place p, Ints shape, double bound) {
   return leaf(std::move(t));
 }
 
-TensorRef normal_parameter(Place p, Ints shape, double std) {
+TensorRef normal_parameter(Place p, Ints shape, double std, const char* arg) {
+  checked_numel(shape, p.dtype, arg);
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef t = op::randn(shape, p.dtype, p.device);
   if (std != 1) op::mul_(*t, Scalar(std));
@@ -88,9 +96,9 @@ TensorRef normal_parameter(Place p, Ints shape, double std) {
 }
 
 double fan_in_bound(Ints shape) {
-  int64_t fan_in = 1;
-  for (int64_t i = 1; i < shape.n; i++) fan_in *= shape[i];
-  return fan_in > 0 ? 1 / __builtin_sqrt(double(fan_in)) : 0;
+  double fan_in = 1;
+  for (int64_t i = 1; i < shape.n; i++) fan_in *= double(shape[i]);
+  return fan_in > 0 ? 1 / __builtin_sqrt(fan_in) : 0;
 }
 
 }  // namespace TT_NS

@@ -12,8 +12,20 @@ inline TensorList one(TensorRef t) {
 }
 inline const Tensor* in_opt(TensorSpan in, int64_t i) { return i < in.n ? in[i] : nullptr; }
 
-// A list of one number (or none: the default) becomes one of n; any other length fails.
-void expand(Shape& list, int64_t n, const char* arg, int64_t standard);
+// While it lives errors name the layer (a static string) in place of the function that calls it.
+class LayerName {
+ public:
+  explicit LayerName(const char* name) { tls.op = name; }
+  ~LayerName() { tls.op = outer_; }
+  LayerName(const LayerName&) = delete;
+
+ private:
+  const char* const outer_ = tls.op;
+};
+
+void check_given(const Shape& list, const char* arg);  // not empty
+// A list of one number becomes one of n; any other length fails.
+void expand(Shape& list, int64_t n, const char* arg);
 
 // ---- printing: "name=value", or the value alone without a name; put separates by commas ----
 void put(Text& t, const char* name, int64_t v);
@@ -49,10 +61,11 @@ struct Place {
 };
 void check_positive(int64_t v, const char* arg);
 void check_size(int64_t v, const char* arg);  // not negative
-// Leaves that require a gradient. Random ones are drawn from the ctx's generator.
-TensorRef parameter(Place p, Ints shape, double value);
-TensorRef uniform_parameter(Place p, Ints shape, double bound);
-TensorRef normal_parameter(Place p, Ints shape, double std = 1);
+// Leaves that require a gradient. Random ones are drawn from the ctx's generator. arg: the argument
+// that an impossible shape comes from.
+TensorRef parameter(Place p, Ints shape, double value, const char* arg);
+TensorRef uniform_parameter(Place p, Ints shape, double bound, const char* arg);
+TensorRef normal_parameter(Place p, Ints shape, double std, const char* arg);
 // As PyTorch's Linear and convolutions start: kaiming_uniform with a = sqrt(5), which is uniform in
 // +-1/sqrt(fan_in) (He et al. 2015, eq. 10).
 double fan_in_bound(Ints weight_shape);

@@ -11,17 +11,19 @@ TensorList forward_of(Module&, const IdentityArgs&, TensorSpan in) {
 
 void build(Module& m, const LinearArgs& a) {
   const Place place(a.dtype, a.device);
+  check_size(a.in_features, "in_features");
+  check_size(a.out_features, "out_features");
   const int64_t weight[2] = {a.out_features, a.in_features};
   const double bound = fan_in_bound(weight);
-  m.slots[0].tensor = uniform_parameter(place, weight, bound);
-  if (a.bias) m.slots[1].tensor = uniform_parameter(place, {weight, 1}, bound);
+  m.slots[0].tensor = uniform_parameter(place, weight, bound, "in_features");
+  if (a.bias) m.slots[1].tensor = uniform_parameter(place, {weight, 1}, bound, "out_features");
 }
 
 void build(Module& m, const LayerNormArgs& a) {
   const Place place(a.dtype, a.device);
   if (!a.elementwise_affine) return;
-  m.slots[0].tensor = parameter(place, a.normalized_shape, 1);
-  if (a.bias) m.slots[1].tensor = parameter(place, a.normalized_shape, 0);
+  m.slots[0].tensor = parameter(place, a.normalized_shape, 1, "normalized_shape");
+  if (a.bias) m.slots[1].tensor = parameter(place, a.normalized_shape, 0, "normalized_shape");
 }
 
 void describe_of(const Module&, const LayerNormArgs& a, Text& t) {
@@ -43,7 +45,7 @@ void build(Module& m, const EmbeddingArgs& a) {
   if (a.padding_idx && (*a.padding_idx < -a.num_embeddings || *a.padding_idx >= a.num_embeddings))
     fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [-{}, {})",
              *a.padding_idx, a.num_embeddings, a.num_embeddings);
-  m.slots[0].tensor = normal_parameter(place, shape);
+  m.slots[0].tensor = normal_parameter(place, shape, 1, "num_embeddings");
   if (!a.padding_idx) return;
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t row = *a.padding_idx < 0 ? *a.padding_idx + a.num_embeddings : *a.padding_idx;

@@ -13,9 +13,10 @@ enum Slots { kWeight, kBias, kMean, kVar, kBatches };
 template <class A> void build_batch_norm(Module& m, const A& a) {
   const Place place(a.dtype, a.device);
   const int64_t n[1] = {a.num_features};
+  checked_numel(n, place.dtype, "num_features");
   if (a.affine) {
-    m.slots[kWeight].tensor = parameter(place, n, 1);
-    if (a.bias) m.slots[kBias].tensor = parameter(place, n, 0);
+    m.slots[kWeight].tensor = parameter(place, n, 1, "num_features");
+    if (a.bias) m.slots[kBias].tensor = parameter(place, n, 0, "num_features");
   }
   if (!a.track_running_stats) return;
   m.slots[kMean].tensor = op::zeros(n, place.dtype, place.device);
@@ -103,8 +104,8 @@ void build(Module& m, const GroupNormArgs& a) {
              "num_channels is {}: must be divisible by num_groups {}", a.num_channels,
              a.num_groups);
   if (!a.affine) return;
-  m.slots[0].tensor = parameter(place, n, 1);
-  if (a.bias) m.slots[1].tensor = parameter(place, n, 0);
+  m.slots[0].tensor = parameter(place, n, 1, "num_channels");
+  if (a.bias) m.slots[1].tensor = parameter(place, n, 0, "num_channels");
 }
 
 void describe_of(const Module&, const GroupNormArgs& a, Text& t) {
@@ -117,7 +118,8 @@ void describe_of(const Module&, const GroupNormArgs& a, Text& t) {
 
 void build(Module& m, const RMSNormArgs& a) {
   const Place place(a.dtype, a.device);
-  if (a.elementwise_affine) m.slots[0].tensor = parameter(place, a.normalized_shape, 1);
+  if (a.elementwise_affine)
+    m.slots[0].tensor = parameter(place, a.normalized_shape, 1, "normalized_shape");
 }
 
 // ---- pooling ----

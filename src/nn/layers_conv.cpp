@@ -9,6 +9,8 @@ namespace {
 enum Auto { kByNumbers, kValid, kSame };
 
 void check_channels(int64_t in, int64_t out, int64_t groups) {
+  check_size(in, "in_channels");
+  check_size(out, "out_channels");
   if (groups < 1) fail_arg(TT_INVALID_ARG, "groups", "groups is {}: must be at least 1", groups);
   if (in % groups)
     fail_arg(TT_INVALID_ARG, "in_channels", "in_channels is {}: must be divisible by groups {}", in,
@@ -24,12 +26,15 @@ template <class A> void build_conv(Module& m, const A& a, bool transposed) {
   Shape shape;
   shape.push_back(transposed ? a.in_channels : a.out_channels);
   shape.push_back((transposed ? a.out_channels : a.in_channels) / a.groups);
+  for (int64_t size : a.kernel_size)
+    if (size < 1)
+      fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size is {}: must be positive",
+               Ints(a.kernel_size));
   shape.append(a.kernel_size);
-  checked_numel(shape, place.dtype, "kernel_size");
   const double bound = fan_in_bound(shape);
   const int64_t out[1] = {a.out_channels};
-  m.slots[0].tensor = uniform_parameter(place, shape, bound);
-  if (a.bias) m.slots[1].tensor = uniform_parameter(place, out, bound);
+  m.slots[0].tensor = uniform_parameter(place, shape, bound, "kernel_size");
+  if (a.bias) m.slots[1].tensor = uniform_parameter(place, out, bound, "out_channels");
 }
 
 template <class A> void build_plain(Module& m, const A& a) {

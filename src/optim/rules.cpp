@@ -1,5 +1,6 @@
 // The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order,
 // in double precision.
+#include "ops/impl.h"
 #include "optim/gen/classes.h"
 #include "optim/optimizer.h"
 
@@ -175,6 +176,8 @@ OptimizerRef construct(const AdagradArgs& a) {
   at_least_0(a.weight_decay, "weight_decay");
   at_least_0(a.initial_accumulator_value, "initial_accumulator_value");
   at_least_0(a.eps, "eps");
+  for (const Tensor* p : a.params)
+    check_fits(Scalar(a.initial_accumulator_value), p->dtype, "initial_accumulator_value");
   return make(kAdagrad, a, a.initial_accumulator_value);
 }
 

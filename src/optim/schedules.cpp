@@ -117,7 +117,8 @@ static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, doubl
   const double rise = s.real[0] * total - 1;
   const double fall = 2 * s.real[0] * total - 2;
   const double last = total - 1;
-  if (e > s.count[0]) fail(TT_INVALID_ARG, "step {} of a cycle of {} steps", e, s.count[0]);
+  if (e > s.count[0])
+    fail_arg(TT_INVALID_ARG, "last_epoch", "step {} of a cycle of {} steps", e, s.count[0]);
   const double low = g.extra[kInitialLr];
   const double high = g.extra[kMaxLr];
   const double end = g.extra[kMinLr];

@@ -23,6 +23,7 @@ TT_COLD Ref<Module> construct(const ModuleDictArgs& a) {
 }
 
 static TensorList Identity_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Identity");
   [[maybe_unused]] const auto& a = args_of<IdentityArgs>(m);
   return forward_of(m, a, in);
 }
@@ -33,6 +34,7 @@ TT_COLD Ref<Module> construct(const IdentityArgs& a) {
 }
 
 static TensorList Linear_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Linear");
   [[maybe_unused]] const auto& a = args_of<LinearArgs>(m);
   return one(op::linear(*in[0], m.slot(0), m.slot_opt(1)));
 }
@@ -52,6 +54,7 @@ TT_COLD Ref<Module> construct(const LinearArgs& a) {
 }
 
 static TensorList Embedding_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Embedding");
   [[maybe_unused]] const auto& a = args_of<EmbeddingArgs>(m);
   return forward_of(m, a, in);
 }
@@ -74,6 +77,7 @@ TT_COLD Ref<Module> construct(const EmbeddingArgs& a) {
 }
 
 static TensorList LayerNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LayerNorm");
   [[maybe_unused]] const auto& a = args_of<LayerNormArgs>(m);
   return one(op::layer_norm(*in[0], a.normalized_shape, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
@@ -88,6 +92,7 @@ TT_COLD Ref<Module> construct(const LayerNormArgs& a) {
 }
 
 static TensorList Dropout_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Dropout");
   [[maybe_unused]] const auto& a = args_of<DropoutArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -108,6 +113,7 @@ TT_COLD Ref<Module> construct(const DropoutArgs& a) {
 }
 
 static TensorList ReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReLU");
   [[maybe_unused]] const auto& a = args_of<ReLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -127,6 +133,7 @@ TT_COLD Ref<Module> construct(const ReLUArgs& a) {
 }
 
 static TensorList ReLU6_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReLU6");
   [[maybe_unused]] const auto& a = args_of<ReLU6Args>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -146,6 +153,7 @@ TT_COLD Ref<Module> construct(const ReLU6Args& a) {
 }
 
 static TensorList LeakyReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LeakyReLU");
   [[maybe_unused]] const auto& a = args_of<LeakyReLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -166,6 +174,7 @@ TT_COLD Ref<Module> construct(const LeakyReLUArgs& a) {
 }
 
 static TensorList ELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ELU");
   [[maybe_unused]] const auto& a = args_of<ELUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -186,6 +195,7 @@ TT_COLD Ref<Module> construct(const ELUArgs& a) {
 }
 
 static TensorList GELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("GELU");
   [[maybe_unused]] const auto& a = args_of<GELUArgs>(m);
   return one(op::gelu(*in[0], a.approximate));
 }
@@ -200,6 +210,7 @@ TT_COLD Ref<Module> construct(const GELUArgs& a) {
 }
 
 static TensorList SiLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("SiLU");
   [[maybe_unused]] const auto& a = args_of<SiLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -219,6 +230,7 @@ TT_COLD Ref<Module> construct(const SiLUArgs& a) {
 }
 
 static TensorList Mish_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Mish");
   [[maybe_unused]] const auto& a = args_of<MishArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -238,6 +250,7 @@ TT_COLD Ref<Module> construct(const MishArgs& a) {
 }
 
 static TensorList Softplus_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Softplus");
   [[maybe_unused]] const auto& a = args_of<SoftplusArgs>(m);
   return one(op::softplus(*in[0], a.beta, a.threshold));
 }
@@ -253,6 +266,7 @@ TT_COLD Ref<Module> construct(const SoftplusArgs& a) {
 }
 
 static TensorList Hardswish_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Hardswish");
   [[maybe_unused]] const auto& a = args_of<HardswishArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -268,6 +282,7 @@ TT_COLD Ref<Module> construct(const HardswishArgs& a) {
 }
 
 static TensorList Hardsigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Hardsigmoid");
   [[maybe_unused]] const auto& a = args_of<HardsigmoidArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -283,6 +298,7 @@ TT_COLD Ref<Module> construct(const HardsigmoidArgs& a) {
 }
 
 static TensorList Hardtanh_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Hardtanh");
   [[maybe_unused]] const auto& a = args_of<HardtanhArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -304,6 +320,7 @@ TT_COLD Ref<Module> construct(const HardtanhArgs& a) {
 }
 
 static TensorList GLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("GLU");
   [[maybe_unused]] const auto& a = args_of<GLUArgs>(m);
   return one(op::glu(*in[0], a.dim));
 }
@@ -318,6 +335,7 @@ TT_COLD Ref<Module> construct(const GLUArgs& a) {
 }
 
 static TensorList LogSigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LogSigmoid");
   [[maybe_unused]] const auto& a = args_of<LogSigmoidArgs>(m);
   return one(op::logsigmoid(*in[0]));
 }
@@ -328,6 +346,7 @@ TT_COLD Ref<Module> construct(const LogSigmoidArgs& a) {
 }
 
 static TensorList Sigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Sigmoid");
   [[maybe_unused]] const auto& a = args_of<SigmoidArgs>(m);
   return one(op::sigmoid(*in[0]));
 }
@@ -338,6 +357,7 @@ TT_COLD Ref<Module> construct(const SigmoidArgs& a) {
 }
 
 static TensorList Tanh_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Tanh");
   [[maybe_unused]] const auto& a = args_of<TanhArgs>(m);
   return one(op::tanh(*in[0]));
 }
@@ -348,6 +368,7 @@ TT_COLD Ref<Module> construct(const TanhArgs& a) {
 }
 
 static TensorList Softmax_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Softmax");
   [[maybe_unused]] const auto& a = args_of<SoftmaxArgs>(m);
   return forward_of(m, a, in);
 }
@@ -362,6 +383,7 @@ TT_COLD Ref<Module> construct(const SoftmaxArgs& a) {
 }
 
 static TensorList LogSoftmax_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LogSoftmax");
   [[maybe_unused]] const auto& a = args_of<LogSoftmaxArgs>(m);
   return forward_of(m, a, in);
 }
@@ -376,6 +398,7 @@ TT_COLD Ref<Module> construct(const LogSoftmaxArgs& a) {
 }
 
 static TensorList Flatten_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Flatten");
   [[maybe_unused]] const auto& a = args_of<FlattenArgs>(m);
   return one(op::flatten(*in[0], a.start_dim, a.end_dim));
 }
@@ -391,6 +414,7 @@ TT_COLD Ref<Module> construct(const FlattenArgs& a) {
 }
 
 static TensorList L1Loss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("L1Loss");
   [[maybe_unused]] const auto& a = args_of<L1LossArgs>(m);
   return one(op::l1_loss(*in[0], *in[1], a.reduction));
 }
@@ -401,6 +425,7 @@ TT_COLD Ref<Module> construct(const L1LossArgs& a) {
 }
 
 static TensorList MSELoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MSELoss");
   [[maybe_unused]] const auto& a = args_of<MSELossArgs>(m);
   return one(op::mse_loss(*in[0], *in[1], a.reduction));
 }
@@ -411,6 +436,7 @@ TT_COLD Ref<Module> construct(const MSELossArgs& a) {
 }
 
 static TensorList SmoothL1Loss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("SmoothL1Loss");
   [[maybe_unused]] const auto& a = args_of<SmoothL1LossArgs>(m);
   return one(op::smooth_l1_loss(*in[0], *in[1], a.reduction, a.beta));
 }
@@ -421,6 +447,7 @@ TT_COLD Ref<Module> construct(const SmoothL1LossArgs& a) {
 }
 
 static TensorList HuberLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("HuberLoss");
   [[maybe_unused]] const auto& a = args_of<HuberLossArgs>(m);
   return one(op::huber_loss(*in[0], *in[1], a.reduction, a.delta));
 }
@@ -431,6 +458,7 @@ TT_COLD Ref<Module> construct(const HuberLossArgs& a) {
 }
 
 static TensorList BCELoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("BCELoss");
   [[maybe_unused]] const auto& a = args_of<BCELossArgs>(m);
   return one(op::binary_cross_entropy(*in[0], *in[1], m.slot_opt(0), a.reduction));
 }
@@ -444,6 +472,7 @@ TT_COLD Ref<Module> construct(const BCELossArgs& a) {
 }
 
 static TensorList BCEWithLogitsLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("BCEWithLogitsLoss");
   [[maybe_unused]] const auto& a = args_of<BCEWithLogitsLossArgs>(m);
   return one(op::binary_cross_entropy_with_logits(*in[0], *in[1], m.slot_opt(0), a.reduction, m.slot_opt(1)));
 }
@@ -459,6 +488,7 @@ TT_COLD Ref<Module> construct(const BCEWithLogitsLossArgs& a) {
 }
 
 static TensorList KLDivLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("KLDivLoss");
   [[maybe_unused]] const auto& a = args_of<KLDivLossArgs>(m);
   return one(op::kl_div(*in[0], *in[1], a.reduction, a.log_target));
 }
@@ -469,6 +499,7 @@ TT_COLD Ref<Module> construct(const KLDivLossArgs& a) {
 }
 
 static TensorList NLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("NLLLoss");
   [[maybe_unused]] const auto& a = args_of<NLLLossArgs>(m);
   return one(op::nll_loss(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction));
 }
@@ -482,6 +513,7 @@ TT_COLD Ref<Module> construct(const NLLLossArgs& a) {
 }
 
 static TensorList CrossEntropyLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CrossEntropyLoss");
   [[maybe_unused]] const auto& a = args_of<CrossEntropyLossArgs>(m);
   return one(op::cross_entropy(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction, a.label_smoothing));
 }
@@ -495,6 +527,7 @@ TT_COLD Ref<Module> construct(const CrossEntropyLossArgs& a) {
 }
 
 static TensorList MultiheadAttention_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MultiheadAttention");
   [[maybe_unused]] const auto& a = args_of<MultiheadAttentionArgs>(m);
   return forward_of(m, a, in);
 }
@@ -513,6 +546,7 @@ TT_COLD Ref<Module> construct(const MultiheadAttentionArgs& a) {
 }
 
 static TensorList Conv1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Conv1d");
   [[maybe_unused]] const auto& a = args_of<Conv1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -520,10 +554,14 @@ TT_COLD static void Conv1d_describe(const Module& m, Text& t) { describe_of(m, a
 static constinit const ModuleType Conv1d_type = {"Conv1d", 1, 1, Conv1d_forward, Conv1d_describe, copy_module<Conv1dArgs>, destroy_module<Conv1dArgs>, false};
 TT_COLD Ref<Module> construct(const Conv1dArgs& a) {
   Conv1dArgs own = a;
-  expand(own.kernel_size, 1, "kernel_size", 0);
-  expand(own.stride, 1, "stride", 1);
-  expand(own.padding, 1, "padding", 0);
-  expand(own.dilation, 1, "dilation", 1);
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  expand(own.kernel_size, 1, "kernel_size");
+  expand(own.stride, 1, "stride");
+  expand(own.padding, 1, "padding");
+  expand(own.dilation, 1, "dilation");
   ModuleRef m = new_module(&Conv1d_type, own);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
   m->slots.push_back({Text("bias"), TensorRef(), false, true});
@@ -532,6 +570,7 @@ TT_COLD Ref<Module> construct(const Conv1dArgs& a) {
 }
 
 static TensorList Conv2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Conv2d");
   [[maybe_unused]] const auto& a = args_of<Conv2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -539,10 +578,14 @@ TT_COLD static void Conv2d_describe(const Module& m, Text& t) { describe_of(m, a
 static constinit const ModuleType Conv2d_type = {"Conv2d", 1, 1, Conv2d_forward, Conv2d_describe, copy_module<Conv2dArgs>, destroy_module<Conv2dArgs>, false};
 TT_COLD Ref<Module> construct(const Conv2dArgs& a) {
   Conv2dArgs own = a;
-  expand(own.kernel_size, 2, "kernel_size", 0);
-  expand(own.stride, 2, "stride", 1);
-  expand(own.padding, 2, "padding", 0);
-  expand(own.dilation, 2, "dilation", 1);
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  expand(own.kernel_size, 2, "kernel_size");
+  expand(own.stride, 2, "stride");
+  expand(own.padding, 2, "padding");
+  expand(own.dilation, 2, "dilation");
   ModuleRef m = new_module(&Conv2d_type, own);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
   m->slots.push_back({Text("bias"), TensorRef(), false, true});
@@ -551,6 +594,7 @@ TT_COLD Ref<Module> construct(const Conv2dArgs& a) {
 }
 
 static TensorList Conv3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Conv3d");
   [[maybe_unused]] const auto& a = args_of<Conv3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -558,10 +602,14 @@ TT_COLD static void Conv3d_describe(const Module& m, Text& t) { describe_of(m, a
 static constinit const ModuleType Conv3d_type = {"Conv3d", 1, 1, Conv3d_forward, Conv3d_describe, copy_module<Conv3dArgs>, destroy_module<Conv3dArgs>, false};
 TT_COLD Ref<Module> construct(const Conv3dArgs& a) {
   Conv3dArgs own = a;
-  expand(own.kernel_size, 3, "kernel_size", 0);
-  expand(own.stride, 3, "stride", 1);
-  expand(own.padding, 3, "padding", 0);
-  expand(own.dilation, 3, "dilation", 1);
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  expand(own.kernel_size, 3, "kernel_size");
+  expand(own.stride, 3, "stride");
+  expand(own.padding, 3, "padding");
+  expand(own.dilation, 3, "dilation");
   ModuleRef m = new_module(&Conv3d_type, own);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
   m->slots.push_back({Text("bias"), TensorRef(), false, true});
@@ -570,6 +618,7 @@ TT_COLD Ref<Module> construct(const Conv3dArgs& a) {
 }
 
 static TensorList ConvTranspose1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ConvTranspose1d");
   [[maybe_unused]] const auto& a = args_of<ConvTranspose1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -577,11 +626,16 @@ TT_COLD static void ConvTranspose1d_describe(const Module& m, Text& t) { describ
 static constinit const ModuleType ConvTranspose1d_type = {"ConvTranspose1d", 1, 1, ConvTranspose1d_forward, ConvTranspose1d_describe, copy_module<ConvTranspose1dArgs>, destroy_module<ConvTranspose1dArgs>, false};
 TT_COLD Ref<Module> construct(const ConvTranspose1dArgs& a) {
   ConvTranspose1dArgs own = a;
-  expand(own.kernel_size, 1, "kernel_size", 0);
-  expand(own.stride, 1, "stride", 1);
-  expand(own.padding, 1, "padding", 0);
-  expand(own.output_padding, 1, "output_padding", 0);
-  expand(own.dilation, 1, "dilation", 1);
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.output_padding.empty()) own.output_padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  expand(own.kernel_size, 1, "kernel_size");
+  expand(own.stride, 1, "stride");
+  expand(own.padding, 1, "padding");
+  expand(own.output_padding, 1, "output_padding");
+  expand(own.dilation, 1, "dilation");
   ModuleRef m = new_module(&ConvTranspose1d_type, own);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
   m->slots.push_back({Text("bias"), TensorRef(), false, true});
@@ -590,6 +644,7 @@ TT_COLD Ref<Module> construct(const ConvTranspose1dArgs& a) {
 }
 
 static TensorList ConvTranspose2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ConvTranspose2d");
   [[maybe_unused]] const auto& a = args_of<ConvTranspose2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -597,11 +652,16 @@ TT_COLD static void ConvTranspose2d_describe(const Module& m, Text& t) { describ
 static constinit const ModuleType ConvTranspose2d_type = {"ConvTranspose2d", 1, 1, ConvTranspose2d_forward, ConvTranspose2d_describe, copy_module<ConvTranspose2dArgs>, destroy_module<ConvTranspose2dArgs>, false};
 TT_COLD Ref<Module> construct(const ConvTranspose2dArgs& a) {
   ConvTranspose2dArgs own = a;
-  expand(own.kernel_size, 2, "kernel_size", 0);
-  expand(own.stride, 2, "stride", 1);
-  expand(own.padding, 2, "padding", 0);
-  expand(own.output_padding, 2, "output_padding", 0);
-  expand(own.dilation, 2, "dilation", 1);
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.output_padding.empty()) own.output_padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  expand(own.kernel_size, 2, "kernel_size");
+  expand(own.stride, 2, "stride");
+  expand(own.padding, 2, "padding");
+  expand(own.output_padding, 2, "output_padding");
+  expand(own.dilation, 2, "dilation");
   ModuleRef m = new_module(&ConvTranspose2d_type, own);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
   m->slots.push_back({Text("bias"), TensorRef(), false, true});
@@ -610,6 +670,7 @@ TT_COLD Ref<Module> construct(const ConvTranspose2dArgs& a) {
 }
 
 static TensorList ConvTranspose3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ConvTranspose3d");
   [[maybe_unused]] const auto& a = args_of<ConvTranspose3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -617,11 +678,16 @@ TT_COLD static void ConvTranspose3d_describe(const Module& m, Text& t) { describ
 static constinit const ModuleType ConvTranspose3d_type = {"ConvTranspose3d", 1, 1, ConvTranspose3d_forward, ConvTranspose3d_describe, copy_module<ConvTranspose3dArgs>, destroy_module<ConvTranspose3dArgs>, false};
 TT_COLD Ref<Module> construct(const ConvTranspose3dArgs& a) {
   ConvTranspose3dArgs own = a;
-  expand(own.kernel_size, 3, "kernel_size", 0);
-  expand(own.stride, 3, "stride", 1);
-  expand(own.padding, 3, "padding", 0);
-  expand(own.output_padding, 3, "output_padding", 0);
-  expand(own.dilation, 3, "dilation", 1);
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.output_padding.empty()) own.output_padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  expand(own.kernel_size, 3, "kernel_size");
+  expand(own.stride, 3, "stride");
+  expand(own.padding, 3, "padding");
+  expand(own.output_padding, 3, "output_padding");
+  expand(own.dilation, 3, "dilation");
   ModuleRef m = new_module(&ConvTranspose3d_type, own);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
   m->slots.push_back({Text("bias"), TensorRef(), false, true});
@@ -630,6 +696,7 @@ TT_COLD Ref<Module> construct(const ConvTranspose3dArgs& a) {
 }
 
 static TensorList BatchNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("BatchNorm1d");
   [[maybe_unused]] const auto& a = args_of<BatchNorm1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -647,6 +714,7 @@ TT_COLD Ref<Module> construct(const BatchNorm1dArgs& a) {
 }
 
 static TensorList BatchNorm2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("BatchNorm2d");
   [[maybe_unused]] const auto& a = args_of<BatchNorm2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -664,6 +732,7 @@ TT_COLD Ref<Module> construct(const BatchNorm2dArgs& a) {
 }
 
 static TensorList BatchNorm3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("BatchNorm3d");
   [[maybe_unused]] const auto& a = args_of<BatchNorm3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -681,6 +750,7 @@ TT_COLD Ref<Module> construct(const BatchNorm3dArgs& a) {
 }
 
 static TensorList GroupNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("GroupNorm");
   [[maybe_unused]] const auto& a = args_of<GroupNormArgs>(m);
   return one(op::group_norm(*in[0], a.num_groups, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
@@ -695,6 +765,7 @@ TT_COLD Ref<Module> construct(const GroupNormArgs& a) {
 }
 
 static TensorList RMSNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("RMSNorm");
   [[maybe_unused]] const auto& a = args_of<RMSNormArgs>(m);
   return one(op::rms_norm(*in[0], a.normalized_shape, m.slot_opt(0), a.eps));
 }
@@ -713,6 +784,7 @@ TT_COLD Ref<Module> construct(const RMSNormArgs& a) {
 }
 
 static TensorList MaxPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MaxPool1d");
   [[maybe_unused]] const auto& a = args_of<MaxPool1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -727,6 +799,7 @@ TT_COLD static void MaxPool1d_describe(const Module& m, Text& t) {
 static constinit const ModuleType MaxPool1d_type = {"MaxPool1d", 1, 1, MaxPool1d_forward, MaxPool1d_describe, copy_module<MaxPool1dArgs>, destroy_module<MaxPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const MaxPool1dArgs& a) {
   MaxPool1dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.stride.empty()) own.stride = own.kernel_size;
@@ -735,6 +808,7 @@ TT_COLD Ref<Module> construct(const MaxPool1dArgs& a) {
 }
 
 static TensorList AvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AvgPool1d");
   [[maybe_unused]] const auto& a = args_of<AvgPool1dArgs>(m);
   return one(op::avg_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad));
 }
@@ -742,6 +816,7 @@ TT_COLD static void AvgPool1d_describe(const Module& m, Text& t) { describe_of(m
 static constinit const ModuleType AvgPool1d_type = {"AvgPool1d", 1, 1, AvgPool1d_forward, AvgPool1d_describe, copy_module<AvgPool1dArgs>, destroy_module<AvgPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const AvgPool1dArgs& a) {
   AvgPool1dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride = own.kernel_size;
   ModuleRef m = new_module(&AvgPool1d_type, own);
@@ -749,6 +824,7 @@ TT_COLD Ref<Module> construct(const AvgPool1dArgs& a) {
 }
 
 static TensorList AdaptiveAvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AdaptiveAvgPool1d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -758,11 +834,14 @@ TT_COLD static void AdaptiveAvgPool1d_describe(const Module& m, Text& t) {
 }
 static constinit const ModuleType AdaptiveAvgPool1d_type = {"AdaptiveAvgPool1d", 1, 1, AdaptiveAvgPool1d_forward, AdaptiveAvgPool1d_describe, copy_module<AdaptiveAvgPool1dArgs>, destroy_module<AdaptiveAvgPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool1dArgs& a) {
-  ModuleRef m = new_module(&AdaptiveAvgPool1d_type, a);
+  AdaptiveAvgPool1dArgs own = a;
+  check_given(own.output_size, "output_size");
+  ModuleRef m = new_module(&AdaptiveAvgPool1d_type, own);
   return m;
 }
 
 static TensorList MaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MaxPool2d");
   [[maybe_unused]] const auto& a = args_of<MaxPool2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -777,6 +856,7 @@ TT_COLD static void MaxPool2d_describe(const Module& m, Text& t) {
 static constinit const ModuleType MaxPool2d_type = {"MaxPool2d", 1, 1, MaxPool2d_forward, MaxPool2d_describe, copy_module<MaxPool2dArgs>, destroy_module<MaxPool2dArgs>, false};
 TT_COLD Ref<Module> construct(const MaxPool2dArgs& a) {
   MaxPool2dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.stride.empty()) own.stride = own.kernel_size;
@@ -785,6 +865,7 @@ TT_COLD Ref<Module> construct(const MaxPool2dArgs& a) {
 }
 
 static TensorList AvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AvgPool2d");
   [[maybe_unused]] const auto& a = args_of<AvgPool2dArgs>(m);
   return one(op::avg_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor_override));
 }
@@ -797,6 +878,7 @@ TT_COLD static void AvgPool2d_describe(const Module& m, Text& t) {
 static constinit const ModuleType AvgPool2d_type = {"AvgPool2d", 1, 1, AvgPool2d_forward, AvgPool2d_describe, copy_module<AvgPool2dArgs>, destroy_module<AvgPool2dArgs>, false};
 TT_COLD Ref<Module> construct(const AvgPool2dArgs& a) {
   AvgPool2dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride = own.kernel_size;
   ModuleRef m = new_module(&AvgPool2d_type, own);
@@ -804,6 +886,7 @@ TT_COLD Ref<Module> construct(const AvgPool2dArgs& a) {
 }
 
 static TensorList AdaptiveAvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AdaptiveAvgPool2d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -813,7 +896,9 @@ TT_COLD static void AdaptiveAvgPool2d_describe(const Module& m, Text& t) {
 }
 static constinit const ModuleType AdaptiveAvgPool2d_type = {"AdaptiveAvgPool2d", 1, 1, AdaptiveAvgPool2d_forward, AdaptiveAvgPool2d_describe, copy_module<AdaptiveAvgPool2dArgs>, destroy_module<AdaptiveAvgPool2dArgs>, false};
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool2dArgs& a) {
-  ModuleRef m = new_module(&AdaptiveAvgPool2d_type, a);
+  AdaptiveAvgPool2dArgs own = a;
+  check_given(own.output_size, "output_size");
+  ModuleRef m = new_module(&AdaptiveAvgPool2d_type, own);
   return m;
 }
 }  // namespace TT_NS

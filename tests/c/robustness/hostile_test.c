@@ -71,6 +71,9 @@ typedef struct Function {
 
 #include "hostile_calls.inc"
 
+enum { kNoValue = 100000 }; /* of no enumeration */
+#include "enum_calls.inc"
+
 /* Pointers of tt.h that may be NULL: function, argument ("*": of every function). */
 static const char* const kNullable[][2] = {
     {"*", "opts"},
@@ -232,6 +235,26 @@ typedef struct Call {
   tt_checkpoint checkpoint;
 } Call;
 
+/* Destructors of what functions take over. */
+static int dropped;
+static void drop(void* user) {
+  (void)user;
+  dropped++;
+}
+static int is_drop(const Place* p) {
+  return strcmp(p->name, "drop") == 0 || strcmp(p->name, "deleter") == 0;
+}
+/* How many of them a call has whose place `bad` is not as it should be. */
+static int drops(const Function* f, int bad) {
+  int i, n = 0;
+  for (i = 0; i < f->n; i++) {
+    const Kind kind = f->places[i].kind;
+    const int definition = kind == kFunctionDef || kind == kOpDef || kind == kModuleDef;
+    n += i != bad && (definition || is_drop(&f->places[i]));
+  }
+  return n;
+}
+
 static void* valid(Call* k, const Place* p, int i) {
   switch (p->kind) {
     case kTensors:
@@ -262,7 +285,8 @@ static void* valid(Call* k, const Place* p, int i) {
     case kModuleDef: return &k->module;
     case kCheckpoint: return &k->checkpoint;
     case kOpts: return NULL;
-    case kCallback: return strcmp(p->name, "fn") == 0 ? (void*)nothing : NULL;
+    case kCallback:
+      return strcmp(p->name, "fn") == 0 ? (void*)nothing : is_drop(p) ? (void*)drop : NULL;
     case kOut:
     case kMemory: return k->memory[i];
     default: return handle_of(handle_kind(p->kind));
@@ -282,6 +306,7 @@ static void prepare(const Function* f, Call* k) {
   k->function.forward = forward;
   k->function.backward = backward;
   k->op.struct_size = sizeof k->op;
+  k->function.drop = k->op.drop = k->module.drop = drop;
   k->module.struct_size = sizeof k->module;
   k->module.name = "M";
   k->module.forward = module_forward;
@@ -330,7 +355,13 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
   if ((p->kind == kTensors || p->kind == kSchedulers) && other_type) k.list[bad][0] = value;
   else k.p[bad] = value;
   OK(tt_scope_push(c));
+  dropped = 0;
   s = (tt_status)f->call(k.p);
+  if (f->result == kStatus && s && dropped != drops(f, bad)) {
+    wrong = 1;
+    print_error("%s: %s as %s fails and runs %d of %d destructors\n", f->name, what, p->name,
+                dropped, drops(f, bad));
+  }
   if (f->result == kStatus) {
     const tt_error* e = tt_ctx_error(c);
     const int may_pass = !other_type && nullable(f, p);
@@ -398,6 +429,28 @@ static void test_hostile_arguments(void** state) {
   assert_int_equal(wrong, 0);
 }
 
+/* A number outside its enumeration is refused by the argument's name, in every function that takes
+ * one. */
+static void test_enumerations(void** state) {
+  size_t i;
+  int wrong = 0;
+  (void)state;
+  make_live();
+  for (i = 0; i < sizeof kEnumCalls / sizeof *kEnumCalls; i++) {
+    const Function* f = &kEnumCalls[i];
+    const tt_error* e = tt_ctx_error(c);
+    Call k;
+    tt_status s;
+    prepare(f, &k);
+    s = (tt_status)f->call(k.p);
+    if (s == TT_INVALID_ARG && strstr(e->message, "is 100000: must be ")) continue;
+    wrong++;
+    print_error("%s: %s: %s\n", f->name, tt_status_name(s), s ? e->message : "");
+  }
+  drop_live();
+  assert_int_equal(wrong, 0);
+}
+
 /* After all of that the ctx works. */
 static void test_still_working(void** state) {
   tt_tensor* t;
@@ -410,6 +463,6 @@ static void test_still_working(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PLAIN(test_still_working)};
+  const struct CMUnitTest tests[] = {PLAIN(test_still_working), PLAIN(test_enumerations)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
