@@ -84,6 +84,8 @@ NAMES = [
     ('doc = "Adds."', 'doc = "Adds."\npositional = ["x"]', "positional names an argument 'x'"),
     ('doc = "Adds."', 'doc = "Adds."\npositional = ["self"]', "which is required anyway"),
     ('doc = "Adds."', 'doc = "Adds."\nnondiff = ["x"]', "nondiff names an argument 'x'"),
+    ('doc = "Adds."', 'doc = "Adds."\nreads_self = ["x"]', "reads_self names an argument 'x'"),
+    ('doc = "Adds."', 'doc = "Adds."\nreads_self = ["other"]', "reads_self is for composites"),
     ("factor = true", 'operands = ["x"]', "operands names an argument 'x'"),
     ('"into"]', '"out"]', "unknown variants \\['out'\\]"),
     ('doc = "Adds."', 'doc = "Adds."\ndirect = ["view"]', "direct names \\['view'\\]"),
