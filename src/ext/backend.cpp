@@ -27,10 +27,11 @@ struct Place {
 // copies between them. CPU tensors may be numbers (0-dim) and indices.
 Place place_of(const OpSchema& s, const Value* args, bool copies) {
   Place p;
-  const Tensor* cpu = nullptr;
+  const Tensor* elsewhere = nullptr;
   each_tensor(s, args, [&](const Tensor& t, const ArgInfo& a) {
     if (t.device.type != TT_EXT) {
-      if (t.ndim && a.type != ArgType::kOptTensorList) cpu = &t;
+      const bool number = t.is_cpu() && (!t.ndim || a.type == ArgType::kOptTensorList);
+      if (!number) elsewhere = &t;
       return;
     }
     ExtDevice& d = ext_of(t);
@@ -44,10 +45,10 @@ Place place_of(const OpSchema& s, const Value* args, bool copies) {
            fmt(t.device));
     p.mixed = true;
   });
-  p.mixed |= cpu != nullptr;
-  if (p.on && cpu && !copies)
+  p.mixed |= elsewhere != nullptr;
+  if (p.on && elsewhere && !copies)
     fail(TT_DEVICE, "inputs are on {} and {}: must be on one device", fmt(p.inputs),
-         fmt(cpu->device));
+         fmt(elsewhere->device));
   p.results = p.inputs;
   for (int32_t i = 0; i < s.n_args; i++) {
     if (args[i].kind != Value::kDevice) continue;

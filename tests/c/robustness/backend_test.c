@@ -458,11 +458,26 @@ static void test_training(void** state) {
   assert_memory_equal(want, got, sizeof want);
 }
 
+/* A CPU tensor may stand beside one of the device as a number; a META one has none. */
+static void test_number_without_a_value(void** state) {
+  const tt_zeros_opts meta = {
+      .set = TT_ZEROS_DEVICE | TT_ZEROS_DTYPE, .dtype = TT_F64, .device = {TT_META, 0}};
+  tt_to_opts there = {.set = TT_TO_DEVICE, .device = dev};
+  tt_tensor *x, *none, *out;
+  (void)state;
+  OK(tt_to(c, make(TT_F64, SHAPE(3), DATA(1, 2, 3)), &there, &x));
+  OK(tt_zeros(c, NULL, 0, &meta, &none));
+  FAILS(tt_sub(c, x, none, &out), TT_DEVICE, "must be on one device");
+  assert_null(out);
+  FAILS(tt_sub(c, none, x, &out), TT_DEVICE, "must be on one device");
+  FAILS(tt_mul_(c, x, none), TT_DEVICE, "must be on one device");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       ON(test_names),    SCOPED(test_refused), ON(test_memory),   ON(test_compute),
       ON(test_aliases),  ON(test_gradients),   ON(test_random),   ON(test_failures),
-      ON(test_runtimes), ON(test_threads),     ON(test_training),
+      ON(test_runtimes), ON(test_threads),     ON(test_training), ON(test_number_without_a_value),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
