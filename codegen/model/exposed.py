@@ -91,22 +91,31 @@ def python_aliases(tree):
     return found
 
 
+def module_of(path):
+    return path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
+
+
+def star_imports(trees):
+    """Private module -> the module that imports all of its names."""
+    found = {}
+    for path, tree in trees.items():
+        package = (
+            module_of(path) if path.endswith("__init__.py") else module_of(path).rpartition(".")[0]
+        )
+        for s in tree.body:
+            if isinstance(s, ast.ImportFrom) and s.level == 1 and s.names[0].name == "*":
+                found[f"{package}.{s.module}"] = module_of(path)
+    return found
+
+
 class PythonModule:
     """One module; places: name of an operator, or of what tt takes from its modules -> its public name."""
 
-    def __init__(self, path, tree, places):
-        self.module = path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
+    def __init__(self, path, tree, places, homes):
+        """homes: private module -> the public one whose names its names are."""
+        self.module = homes.get(module_of(path), module_of(path))
         self.places, self.found, self.aliases = places, [], python_aliases(tree)
         self.visit(tree.body, [])
-        for key, words in python_tables(tree).get("CLASSES", {}).items():
-            home = (
-                "nn"
-                if "nn" in path
-                else "optim.lr_scheduler"
-                if any(w.startswith("tt_lr_") for w in words)
-                else "optim"
-            )
-            self.found.append(define(f"tt.{home}.{key}", True, words))
 
     def public_name(self, parts):
         """The name of a definition for users; None: private."""
@@ -183,8 +192,6 @@ def python(root, files):
     places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorHandle"): "tt.Tensor"}
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
-    for module, words in python_tables(trees["_operators.py"])["METHODS"].items():
-        places.update(((module, w), f"tt.Tensor.{w}") for w in words)
     for path, tree in trees.items():
         places.update(generated_names(path, tree, places))
     operators = python_tables(trees["_ops/__init__.py"])
@@ -193,7 +200,10 @@ def python(root, files):
             (("", w), f"{place if place.startswith('tt') else 'tt.' + place}.{w}")
             for w in operators["PLACES"][place]
         )
-    return [d for path, tree in trees.items() for d in PythonModule(path, tree, places).found]
+    homes = star_imports(trees)
+    return [
+        d for path, tree in trees.items() for d in PythonModule(path, tree, places, homes).found
+    ]
 
 
 # ---- Rust ----

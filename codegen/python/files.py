@@ -1,5 +1,15 @@
 """All generated files of bindings/python."""
-from codegen.python import abi, callbacks, families, handles, operators, stubs, types, values
+from codegen.python import (
+    abi,
+    callbacks,
+    classes,
+    families,
+    handles,
+    hints,
+    operators,
+    types,
+    values,
+)
 
 
 def generate(ops, groups, api, files, root):
@@ -9,4 +19,5 @@ def generate(ops, groups, api, files, root):
         families.generate(ops) | operators.generate(ops) | abi.generate(api) | types.generate(api)
     )
     made |= callbacks.generate(api) | values.generate(api) | handles.generate(root, api, headers)
-    return made | stubs.generate(ops, groups, files | made, root)
+    made |= classes.generate(groups, root)
+    return made | hints.generate(ops, types.constants(api))

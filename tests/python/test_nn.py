@@ -98,7 +98,7 @@ def test_hooks_of_layers():
 
 
 def test_errors_are_pythons():
-    with pytest.raises(TypeError, match="missing required argument 'out_features'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'out_features'"):
         nn.Linear(2)
     with pytest.raises(TypeError, match="unexpected keyword argument 'bais'"):
         nn.Linear(2, 2, bais=True)
@@ -112,6 +112,8 @@ def test_errors_are_pythons():
         nn.Linear(3, 2)(tt.ones(1, 4))
     with pytest.raises(TypeError, match="Parameter or None"):
         nn.Linear(2, 2).weight = tt.ones(2, 2)
+    with pytest.raises(TypeError, match="MSELoss.*'target' must be Tensor, not int"):
+        nn.MSELoss()(tt.ones(2), 3)
 
 
 def test_a_small_training():

@@ -43,8 +43,8 @@ def test_the_wheel_works_alone(wheel, tmp_path):
         ]
         assert sorted(r[0] for r in record) == sorted(z.namelist()) and {
             "tt/py.typed",
-            "tt/__init__.pyi",
-            "tt/nn/layers.pyi",
+            "tt/_ops/methods.pyi",
+            "tt/nn/_layers.py",
         } <= set(z.namelist())
         for name, digest, size in record[:-1]:
             data = z.read(name)

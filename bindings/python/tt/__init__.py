@@ -1,19 +1,81 @@
 """tt: tensors, gradients and neural networks over libtt. Names and conventions are PyTorch's.
 
-What is not needed at once is loaded when it is asked for: operators, layers, optimizers.
+Modules, operators, layers and optimizers are loaded when they are first used.
 """
+from __future__ import annotations
+
 from importlib import import_module
 
 from . import _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
 from ._lib import VERSION as __version__
-from ._tensor import Tensor
-from ._types import Size, device, dtype, memory_format
-from .errors import TtError
+from ._tensor import Tensor as Tensor
+from ._types import Size as Size
+from ._types import device as device
+from ._types import dtype as dtype
+from ._types import memory_format as memory_format
+from .errors import TtError as TtError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from builtins import bool as _bool
+    from typing import Any
+
+    from . import autograd as autograd
+    from . import cuda as cuda
+    from . import errors as errors
+    from . import library as library
+    from . import linalg as linalg
+    from . import nn as nn
+    from . import optim as optim
+    from . import profiler as profiler
+    from . import random as random
+    from . import runtime as runtime
+    from . import safetensors as safetensors
+    from . import serialization as serialization
+    from ._create import as_tensor as as_tensor
+    from ._create import from_numpy as from_numpy
+    from ._create import frombuffer as frombuffer
+    from ._create import scalar_tensor as scalar_tensor
+    from ._create import tensor as tensor
+    from ._dlpack import from_dlpack as from_dlpack
+    from ._facts import is_complex as is_complex
+    from ._facts import is_floating_point as is_floating_point
+    from ._handles import build_info as build_info
+    from ._handles import get_num_threads as get_num_threads
+    from ._handles import set_num_threads as set_num_threads
+    from ._limits import finfo as finfo
+    from ._limits import iinfo as iinfo
+    from ._numbers import allclose as allclose
+    from ._numbers import can_cast as can_cast
+    from ._numbers import e as e
+    from ._numbers import equal as equal
+    from ._numbers import inf as inf
+    from ._numbers import nan as nan
+    from ._numbers import newaxis as newaxis
+    from ._numbers import pi as pi
+    from ._numbers import promote_types as promote_types
+    from ._numbers import result_type as result_type
+    from .autograd import enable_grad as enable_grad
+    from .autograd import inference_mode as inference_mode
+    from .autograd import is_anomaly_enabled as is_anomaly_enabled
+    from .autograd import is_grad_enabled as is_grad_enabled
+    from .autograd import no_grad as no_grad
+    from .autograd import set_grad_enabled as set_grad_enabled
+    from .random import Generator as Generator
+    from .random import default_generator as default_generator
+    from .random import get_rng_state as get_rng_state
+    from .random import initial_seed as initial_seed
+    from .random import manual_seed as manual_seed
+    from .random import set_rng_state as set_rng_state
+    from .serialization import load as load
+    from .serialization import save as save
+    from ._ops.constants import *  # noqa: F403
+    from ._ops.functions import *  # noqa: F403
 
 MODULES = (
     "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization"
 )
-# module -> names that users find here
+# module -> names of it that users find here
 ELSEWHERE = {
     "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
     "_dlpack": "from_dlpack",
@@ -21,51 +83,43 @@ ELSEWHERE = {
     "_handles": "build_info get_num_threads set_num_threads",
     "_limits": "finfo iinfo",
     "_numbers": "allclose can_cast e equal inf nan newaxis pi promote_types result_type",
-    "autograd": "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled",
+    "autograd": (
+        "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled"
+    ),
     "random": "Generator default_generator get_rng_state initial_seed manual_seed set_rng_state",
     "serialization": "load save",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
+OWN = "Size Tensor TtError device dtype get_default_dtype is_tensor memory_format"
 globals().update(_types.PUBLIC)
 __all__ = sorted(
-    {
-        *MODULES.split(),
-        *HOME,
-        *_ops.PLACES["tt"].split(),
-        *_types.PUBLIC,
-        "Size",
-        "Tensor",
-        "TtError",
-        "device",
-        "dtype",
-        "get_default_dtype",
-        "is_tensor",
-        "memory_format",
-    }
+    {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_types.PUBLIC, *OWN.split()}
 )
 
+if not TYPE_CHECKING:
 
-def __getattr__(name):
-    if name in MODULES.split():
-        return import_module("." + name, __name__)
-    if name in HOME:
-        found = getattr(import_module("." + HOME[name], __name__), name)
-    elif name in __all__:
-        found = _ops.find("tt", name)
-    else:
-        raise AttributeError(f"module 'tt' has no attribute '{name}'")
-    globals()[name] = found
-    return found
+    def __getattr__(name):
+        """Loads a module or a function when it is first used."""
+        if name in MODULES.split():
+            return import_module("." + name, __name__)
+        if name in HOME:
+            found = getattr(import_module("." + HOME[name], __name__), name)
+        elif name in __all__:
+            found = _ops.find("tt", name)
+        else:
+            raise AttributeError(f"module 'tt' has no attribute '{name}'")
+        globals()[name] = found
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
 
 
-def __dir__():
-    return sorted({*globals(), *__all__})
-
-
-def is_tensor(x):
+def is_tensor(x: Any) -> _bool:
+    """Returns whether x is a Tensor."""
     return isinstance(x, Tensor)
 
 
-def get_default_dtype():
-    """Of floating numbers without a dtype."""
+def get_default_dtype() -> dtype:
+    """Returns the dtype of floating-point numbers without one: float32. It cannot be changed."""
     return _types.float32

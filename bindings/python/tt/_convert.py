@@ -1,8 +1,11 @@
-"""Arguments of operators: checks their kind (TypeError before C is called) and gives them the form that C reads.
+"""Arguments of operators: checks their kind and gives them the form that C reads.
 
-Every function takes the value, the operator's name and the argument's name. Structs are packed into bytes, which ctypes passes as
-a pointer: a third of the cost of a ctypes.Structure.
+A wrong kind is a TypeError before C is called. Most functions take the value, the operator's name and the
+argument's name. Structs are packed into bytes, which ctypes passes as a pointer: a third of the cost of a
+ctypes.Structure.
 """
+from __future__ import annotations
+
 import array
 import numbers
 from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
@@ -18,38 +21,46 @@ from ._types import BY_PYTHON_TYPE, PACK, device, dtype
 from ._tensor import SCALAR, Tensor, classed, wrap
 from ._tensor import SMALL as INTS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence, TypeVar
+
+    from ._lib import Handle
+
+    T = TypeVar("T")
+
 PLAIN = {Tensor}
 POINTERS = [Struct(f"{n}P").pack for n in range(65)]
 
 
-def wrong_kind(op, arg, want, got):
-    """The TypeError of an argument of the wrong kind."""
+def wrong_kind(op: str, arg: str, want: str, got: object) -> TypeError:
+    """Returns the TypeError of an argument of the wrong kind."""
     return TypeError(f"{op}(): argument '{arg}' must be {want}, not {kind_name(got)}")
 
 
-def keeps(x):
-    """Is x of a subclass of Tensor that results keep?"""
+def keeps(x: object) -> bool:
+    """Returns whether x is of a subclass of Tensor whose results are of the subclass, too."""
     return isinstance(x, Tensor) and x._keeps_class
 
 
-def instance(kind, x, op, arg):
-    """x, which must be of this class."""
-    if isinstance(x, kind):
+def instance(cls: type[T], x: Any, op: str, arg: str) -> T:
+    """Returns x, which must be of this class."""
+    if isinstance(x, cls):
         return x
-    raise wrong_kind(op, arg, kind.__name__, x)
+    raise wrong_kind(op, arg, cls.__name__, x)
 
 
-def optional_tensor(x, op, arg):
+def optional_tensor(x: Any, op: str, arg: str) -> Tensor | None:
     return x if x is None else instance(Tensor, x, op, arg)
 
 
-def tensor_address(x, op, arg):
-    """Of an optional tensor in an options struct."""
+def tensor_address(x: Any, op: str, arg: str) -> int | None:
+    """Returns the field of an optional tensor in an options struct."""
     return 0 if optional_tensor(x, op, arg) is None else x._address
 
 
-def tensor_list(xs, op, arg, optional=False):
-    """A tuple that keeps the tensors alive, for pointers()."""
+def tensor_list(xs: Any, op: str, arg: str, optional: bool = False) -> tuple[Any, ...]:
+    """Returns a tuple of tensors for pointers(). optional: items may be None."""
     if not isinstance(xs, (tuple, list)):
         raise wrong_kind(op, arg, "tuple of Tensors", xs)
     xs = tuple(xs)
@@ -59,42 +70,40 @@ def tensor_list(xs, op, arg, optional=False):
     return xs
 
 
-def pointers(xs):
+def pointers(xs: Sequence[Handle | None]) -> bytes:
+    """Returns an array of pointers to the objects of handles, which the caller keeps alive."""
     values = [x._address if x is not None else 0 for x in xs]
     return POINTERS[len(xs)](*values) if len(xs) < 65 else Struct(f"{len(xs)}P").pack(*values)
 
 
-def tensors_field(xs, op, arg, keep):
-    """The pointer and the length that a list of tensors has in an options struct; keep holds its memory."""
-    return list_field(
-        None
-        if xs is None
-        else [0 if x is None else x._address for x in tensor_list(xs, op, arg, True)],
-        op,
-        arg,
-        keep,
-    )
+def tensors_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
+    """Returns pointer and length of a list of tensors in an options struct. keep holds its memory."""
+    if xs is None:
+        return list_field(None, op, arg, keep)
+    tensors = tensor_list(xs, op, arg, True)
+    return list_field([0 if x is None else x._address for x in tensors], op, arg, keep)
 
 
-def several(x):
-    """One tensor as a list of it."""
+def several(x: Any) -> Any:
+    """Returns one tensor as a tuple of it, anything else as it is."""
     return (x,) if isinstance(x, Tensor) else x
 
 
-def length(xs, *others):
-    """The number of xs, and of the other lists that go with it item by item."""
+def length(xs: Sequence[Any], *others: Sequence[Any] | None) -> c_int64:
+    """Returns the length of xs. Other lists that belong to it must have the same length or be None."""
     n = len(xs)
     if others and any(x is not None and len(x) != n for x in others):
+        lengths = ", ".join(str(len(x)) for x in others if x is not None)
         raise errors.InvalidArgumentError(
-            f"lists of {n} and of {', '.join(str(len(x)) for x in others if x is not None)} items must be equally long"
+            f"lists of {n} and of {lengths} items must be equally long"
         )
     return INTS[n] if n < 65 else c_int64(n)
 
 
-# ---- kinds, where they choose between forms ----
+# ---- kinds, where they choose between overloads ----
 
 
-def is_number(x):
+def is_number(x: Any) -> bool:
     return (
         type(x) in (int, float)
         or isinstance(x, numbers.Number)
@@ -103,8 +112,11 @@ def is_number(x):
     )
 
 
-def operand(self, x):
-    """Of Python's operators of self: x if it is a tensor or a number, a tensor of it if it is a NumPy array; what is something else is asked itself."""
+def operand(self: Any, x: Any) -> Any:
+    """Returns the other operand of a Python operator of self: a tensor or a number.
+
+    A NumPy array becomes a tensor. For anything else it is NotImplemented: Python asks the other operand.
+    """
     instance(Tensor, self, "an operator", "self")
     if isinstance(x, Tensor) or is_number(x):
         return x
@@ -115,11 +127,12 @@ def operand(self, x):
     return NotImplemented
 
 
-def is_int(x):
+def is_int(x: Any) -> bool:
     return type(x) is int or hasattr(x, "__index__") and not isinstance(x, (bool, Tensor))
 
 
-def no_overload(op, *given):
+def no_overload(op: str, *given: object) -> TypeError:
+    """Returns the TypeError of arguments that no overload takes."""
     kinds = ", ".join(map(kind_name, given))
     return TypeError(f"{op}(): no form takes arguments of these kinds: ({kinds})")
 
@@ -127,38 +140,39 @@ def no_overload(op, *given):
 # ---- numbers ----
 
 
-def integer(x, op, arg, top=INT_MAX):
-    """An int that fits 64 bits; bool is no int here."""
+def integer(x: Any, op: str, arg: str, top: int = INT_MAX) -> int:
+    """Returns an int of 64 bits. A bool is not accepted."""
     if type(x) is int and INT_MIN <= x <= INT_MAX:
         return x
     if isinstance(x, bool) or not hasattr(x, "__index__"):
         raise wrong_kind(op, arg, "int", x)
-    single = not isinstance(x, Tensor) or x.numel() == 1 and x.dtype.kind == "i"
-    if single and INT_MIN <= index(x) <= top:
+    is_one = not isinstance(x, Tensor) or x.numel() == 1 and x.dtype.kind == "i"
+    if is_one and INT_MIN <= index(x) <= top:
         return index(x)
     raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: must be one integer of 64 bits")
 
 
-def uint64(x, op, arg):
-    """Negative ints wrap."""
+def uint64(x: Any, op: str, arg: str) -> c_uint64:
+    """Returns an unsigned int of 64 bits. Negative ints wrap around."""
     return c_uint64(integer(x, op, arg, 2**64 - 1))
 
 
-def real(x, op, arg):
-    """A float."""
+def real(x: Any, op: str, arg: str) -> float:
+    """Returns a float."""
     if isinstance(x, (int, float, numbers.Real)) or (isinstance(x, Tensor) and not x.ndim):
         return float(x)
     raise wrong_kind(op, arg, "float", x)
 
 
-def boolean(x, op, arg):
-    if type(x).__name__ in ("bool", "bool_"):  # NumPy's too
+def boolean(x: Any, op: str, arg: str) -> int:
+    """Returns 0 or 1 for a bool of Python or NumPy."""
+    if type(x).__name__ in ("bool", "bool_"):
         return int(bool(x))
     raise wrong_kind(op, arg, "bool", x)
 
 
-def scalar(x, op, arg):
-    """tt_scalar: a number whose kind takes part in promotion."""
+def scalar(x: Any, op: str, arg: str) -> bytes:
+    """Returns a tt_scalar: a number whose kind takes part in type promotion."""
     kind = type(x)
     if kind is float:
         return SCALAR.pack(3, 0, 0, x, 0.0)
@@ -166,12 +180,8 @@ def scalar(x, op, arg):
         return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
     if isinstance(x, Tensor) and x.ndim:
         raise errors.ShapeError(f"{op}: {arg} is {list(x.shape)}: must be a number or 0-dim")
-    if (
-        isinstance(x, Tensor)
-        or kind.__module__ == "numpy"
-        and hasattr(x, "item")
-        and getattr(x, "ndim", 1) == 0
-    ):
+    of_numpy = kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0
+    if isinstance(x, Tensor) or of_numpy:
         return scalar(x.item(), op, arg)
     if isinstance(x, numbers.Integral):
         return SCALAR.pack(1 if kind is bool else 2, 0, integer(int(x), op, arg), 0.0, 0.0)
@@ -180,13 +190,13 @@ def scalar(x, op, arg):
     raise wrong_kind(op, arg, "Number", x)
 
 
-def scalar_field(x, op, arg):
-    """The fields of a tt_scalar inside an options struct."""
+def scalar_field(x: Any, op: str, arg: str) -> tuple[Any, ...]:
+    """Returns the fields of a tt_scalar in an options struct."""
     return SCALAR.unpack(scalar(x, op, arg)) if x is not None else (0, 0, 0, 0.0, 0.0)
 
 
-def number_form(f64, i64, other, x, op, arg):
-    """The C function for a number of x's kind, and the number as it takes it."""
+def number_form(f64: Any, i64: Any, other: Any, x: Any, op: str, arg: str) -> tuple[Any, Any]:
+    """Returns the C function for a number of x's kind, and x as it takes it."""
     kind = type(x)
     if kind is float:
         return f64, c_double(x)
@@ -198,42 +208,41 @@ def number_form(f64, i64, other, x, op, arg):
 # ---- lists of ints ----
 
 
-def int_list(x, op, arg):
-    """(int64 array as bytes, its length) of one int, or a tuple or list of them; None is the empty list."""
+def int_list(x: Any, op: str, arg: str) -> tuple[bytes, c_int64]:
+    """Returns (int64 array, its length) of an int, a tuple or a list. None is the empty list."""
     if type(x) is not tuple:
-        x = (
-            tuple(x)
-            if isinstance(x, (list, tuple))
-            else ()
-            if x is None
-            else (integer(x, op, arg),)
-        )
+        if isinstance(x, (list, tuple)):
+            x = tuple(x)
+        else:
+            x = () if x is None else (integer(x, op, arg),)
     try:
         return PACK[len(x)](*x), INTS[len(x)]
     except (struct_error, IndexError):
-        return array.array("q", [integer(i, op, arg) for i in x]).tobytes(), c_int64(len(x))
+        items = array.array("q", [integer(i, op, arg) for i in x])
+        return items.tobytes(), c_int64(len(x))
 
 
-def list_field(x, op, arg, keep):
-    """The pointer and the length that a list of ints, or one int, has in an options struct; keep holds its memory."""
+def list_field(x: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
+    """Returns pointer and length of a list of ints, or of an int, in an options struct.
+
+    keep holds its memory.
+    """
     if x is None:
         return 0, 0
     keep.append(array.array("q", int_list(x, op, arg)[0]))
     return keep[-1].buffer_info()
 
 
-def left_out(first, *given):
-    """Arguments of which the first, whose value is then `first`, may be left out: arange(end)."""
+def left_out(first: Any, *given: Any) -> tuple[Any, ...]:
+    """Returns arguments whose first one may be left out, as in arange(end): its value is then `first`."""
     there = [x for x in given if x is not None]
-    return (
-        given
-        if len(there) == len(given)
-        else (first, *there, *[None] * (len(given) - 1 - len(there)))
-    )
+    if len(there) == len(given):
+        return given
+    return (first, *there, *[None] * (len(given) - 1 - len(there)))
 
 
-def gathered(args, named, op, arg):
-    """The list argument of a call like view(2, 3), view((2, 3)) or view(size=(2, 3))."""
+def gathered(args: tuple[Any, ...], named: Any, op: str, arg: str) -> tuple[Any, ...]:
+    """Returns the list of a call like view(2, 3), view((2, 3)) or view(size=(2, 3))."""
     if named is not None:
         if args:
             raise TypeError(f"{op}(): argument '{arg}' is given twice")
@@ -245,11 +254,11 @@ def gathered(args, named, op, arg):
     return args
 
 
-# ---- the rest ----
+# ---- dtypes, devices, texts ----
 
 
-def dtype_code(x, op, arg):
-    """0 for None."""
+def dtype_code(x: Any, op: str, arg: str) -> int:
+    """Returns the tt_dtype; 0 for None."""
     if x is None:
         return 0
     if isinstance(x, type):
@@ -257,8 +266,8 @@ def dtype_code(x, op, arg):
     return instance(dtype, x, op, arg).code
 
 
-def device_field(x, op, arg):
-    """The two fields of a tt_device; (0, 0) for None."""
+def device_field(x: Any, op: str, arg: str) -> tuple[int, int]:
+    """Returns the two fields of a tt_device; (0, 0) for None."""
     if x is None:
         return 0, 0
     if isinstance(x, str):
@@ -266,43 +275,43 @@ def device_field(x, op, arg):
     return instance(device, x, op, arg).code, x.index or 0
 
 
-def place(x):
-    """A tt_device by reference; None is NULL."""
+def place(x: Any) -> Any:
+    """Returns a tt_device by reference; None for NULL."""
     from ._layouts import struct
 
-    return (
-        None
-        if x is None
-        else byref(struct("tt_device")(*device_field(device(x), "device", "device")))
-    )
+    if x is None:
+        return None
+    return byref(struct("tt_device")(*device_field(device(x), "device", "device")))
 
 
-def generator_handle(x, op, arg):
+def generator_handle(x: Any, op: str, arg: str) -> Handle:
     from .random import Generator
 
     return instance(Generator, x, op, arg)
 
 
-def text(x, op, arg):
-    """A str as C reads it."""
+def text(x: Any, op: str, arg: str) -> bytes:
+    """Returns a str as UTF-8."""
     if "\0" in instance(str, x, op, arg):
-        raise errors.InvalidArgumentError(f"{op}: {arg} holds a zero character")
+        raise errors.InvalidArgumentError(f"{op}: {arg} contains a zero character")
     return x.encode()
 
 
-def texts(xs, op, arg):
+def texts(xs: Sequence[str], op: str, arg: str) -> Any:
+    """Returns an array of strings."""
     return (c_char_p * len(xs))(*(text(x, op, arg) for x in xs))
 
 
-def texts_field(xs, op, arg, keep):
+def texts_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
+    """Returns pointer and length of a list of strings in an options struct. keep holds its memory."""
     if xs is None:
         return 0, 0
     keep.append(texts(xs, op, arg))
     return addressof(keep[-1]), len(xs)
 
 
-def one_of(values, x, op, arg):
-    """The number of a named value; None is "none"."""
+def one_of(values: dict[str, int], x: Any, op: str, arg: str) -> int:
+    """Returns the value of an enum by its name. None is "none"."""
     name = "none" if x is None else instance(str, x, op, arg)
     if name not in values:
         raise errors.InvalidArgumentError(
@@ -311,54 +320,62 @@ def one_of(values, x, op, arg):
     return values[name]
 
 
+# ---- numbers in the place of tensors ----
+
 KINDS = "bifc"  # of dtypes and of tt_scalar, in the order of promotion
-WIDEST = (1, 6, 10, 12)
+WIDEST = (1, 6, 10, 12)  # tt_dtype of bool, int64, float64, complex128
 
 
-def number_operand(op, arg, x, *others, alone, fit=False):
-    """The 0-dim tensor that a number stands for where PyTorch takes one, too; alone: without a tensor among the others, too. Promotion beside
-    one must see no more of it than its kind, and no digit may be lost. fit: the tensor's dtype must have it (of half a precision, inf will do).
+def number_operand(
+    op: str, arg: str, x: Any, *others: Any, alone: bool, fit: bool = False
+) -> Tensor:
+    """Returns a 0-dim tensor for a number, where PyTorch accepts one for a tensor.
+
+    It takes part in promotion by its kind only, and keeps all digits.
+    others: the other operands. alone: x is accepted although none of them is a tensor.
+    fit: x must fit the dtype of the first tensor, except that of 16-bit floats, where it may become inf.
     """
-    beside = next((t for t in others if isinstance(t, Tensor)), None)
-    if not is_number(x) or beside is None and not alone:
+    first = next((t for t in others if isinstance(t, Tensor)), None)
+    if not is_number(x) or first is None and not alone:
         raise wrong_kind(op, arg, "Tensor", x)
     number = scalar(x, op, arg)
     kind = number[0] - 1
-    if beside is None or kind > KINDS.index(beside.dtype.kind):
-        return result(Tensor, "tt_scalar_tensor", number, c_int32(0))  # of its own default dtype
-    if fit and beside.dtype.name not in ("float16", "bfloat16"):
-        result(Tensor, "tt_scalar_tensor", number, c_int32(beside.dtype.code))
-    found = result(Tensor, "tt_scalar_tensor", number, c_int32(WIDEST[kind]))
-    return found if beside.ndim else found.to(beside.dtype)
+    if first is None or kind > KINDS.index(first.dtype.kind):
+        return result(Tensor, "tt_scalar_tensor", number, c_int32(0))  # of the kind's default dtype
+    if fit and first.dtype.name not in ("float16", "bfloat16"):
+        result(Tensor, "tt_scalar_tensor", number, c_int32(first.dtype.code))
+    t = result(Tensor, "tt_scalar_tensor", number, c_int32(WIDEST[kind]))
+    return t if first.ndim else t.to(first.dtype)
 
 
 # ---- results ----
 
 
-def like(result, tensors):
-    """A result of listed tensors, not all of them PLAIN: of the class of the first one that has a class which results keep."""
+def like(result: Any, tensors: Any) -> Any:
+    """Returns a result in the class of the first tensor whose subclass results keep."""
     cls = next((type(t) for t in tensors if keeps(t)), None)
     return result if cls is None else classed(result, cls)
 
 
-def out_tensors(xs, n, op):
+def out_tensors(xs: Any, n: int, op: str) -> list[Tensor]:
+    """Returns the n tensors of an out= argument."""
     if not isinstance(xs, (tuple, list)) or len(xs) != n:
         raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)
     return [instance(Tensor, x, op, "out") for x in xs]
 
 
-def columns_of(function, x):
-    """A tuple of the columns of what function gives for x, or for a number as one element."""
+def columns_of(function: Any, x: Tensor) -> tuple[Tensor, ...]:
+    """Returns the columns of function(x); a 0-dim x counts as one element."""
     from . import _ops
 
     return _ops.unbind(function(x if x.ndim else _ops.reshape(x, (1,))), 1)
 
 
-def gradients_of(handles, inputs, materialize):
-    """The gradients of inputs, None or zeros for those that have none."""
+def gradients_of(handles: Any, inputs: Any, materialize: bool) -> tuple[Any, ...]:
+    """Returns the gradients of inputs; None, or zeros if materialize, for those without one."""
     from . import _ops
 
-    def missing(x):
+    def missing(x: Tensor) -> Tensor | None:
         return _ops.zeros_like(x) if materialize else None
 
     return tuple(wrap(h) if h else missing(x) for h, x in zip(handles, inputs))

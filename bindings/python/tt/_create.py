@@ -1,4 +1,6 @@
-"""Tensors from Python data, host memory and NumPy arrays."""
+"""Tensors from Python values, host memory and NumPy arrays."""
+from __future__ import annotations
+
 import ctypes
 import itertools
 import numbers
@@ -8,17 +10,38 @@ from ctypes import c_int32, c_void_p
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
 from ._lib import drop, keep, result
-from ._types import DTYPES, complex64, complex128, float32, float64, int64
-from ._types import bool as BOOL
-from ._types import dtype as dtype_class
 from ._tensor import Tensor
+from ._types import BOOL, DTYPES, complex64, complex128, float32, float64, int64
+from ._types import dtype as dtype_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._types import device as Device
+    from ._types import dtype as DType
+
+SEQUENCES = (list, tuple, range)
+MAX_DEPTH = 64  # a list that contains itself has no end
 
 
 # ---- from values ----
 
 
-def tensor(data, *, dtype=None, device=None, requires_grad=False):
-    """A new tensor with the values of data: a number, nested lists of numbers, a NumPy array or a tensor (copied, without history)."""
+def tensor(
+    data: Any,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns a new tensor with the values of data, without history.
+
+    data: a number, nested lists of numbers, a NumPy array or a tensor.
+    dtype: by default that of an array or a tensor; of Python numbers bool, int64, float32 or complex64.
+    device: by default that of a tensor, else the CPU.
+    Raises ValueError if nested lists have different lengths, TypeError for other data.
+    """
     if isinstance(data, Tensor):
         made = data.detach().to(device=device, dtype=dtype, copy=True)
     elif is_array(data):
@@ -32,8 +55,12 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False):
     return made.requires_grad_() if requires_grad else made
 
 
-def as_tensor(data, dtype=None, device=None):
-    """data itself if it is a tensor, one over its memory if it is a NumPy array, else tensor(data); converted where needed."""
+def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+    """Returns data as a tensor, without a copy if possible.
+
+    A tensor is returned itself, a NumPy array as a tensor over its memory, both converted if needed.
+    Anything else goes through tensor().
+    """
     if is_array(data) and data.ndim:
         data = from_numpy(data)
     if isinstance(data, Tensor):
@@ -41,34 +68,34 @@ def as_tensor(data, dtype=None, device=None):
     return tensor(data, dtype=dtype, device=device)
 
 
-def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
-    """A 0-dim tensor; float32 by default."""
-    made = result(
-        Tensor,
-        "tt_scalar_tensor",
-        scalar(s, "scalar_tensor", "s"),
-        c_int32(dtype_code(dtype or float32, "scalar_tensor", "dtype")),
-    )
-    return (
-        made
-        if device is None and not requires_grad
-        else made.to(device).requires_grad_(requires_grad)
-    )
+def scalar_tensor(
+    s: complex,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns a 0-dim tensor of a number. dtype: by default float32."""
+    code = dtype_code(dtype or float32, "scalar_tensor", "dtype")
+    t = result(Tensor, "tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
+    if device is None and not requires_grad:
+        return t
+    return t.to(device).requires_grad_(requires_grad)
 
 
-def is_array(x):
+def is_array(x: Any) -> bool:
+    """Returns whether x is a NumPy array or a NumPy scalar."""
     return type(x).__module__ == "numpy" and hasattr(x, "dtype") and hasattr(x, "shape")
 
 
-def measured(data):
-    """(shape, leaves in row-major order) of nested sequences; every level must be even."""
-    shape, level = [], [data]
-    while (
-        level and len(shape) <= 64 and isinstance(level[0], (list, tuple, range))
-    ):  # a list in itself has no end
+def flattened(data: Any) -> tuple[list[int], list[Any]]:
+    """Returns (shape, items in row-major order) of nested sequences."""
+    shape: list[int] = []
+    level = [data]
+    while level and len(shape) <= MAX_DEPTH and isinstance(level[0], SEQUENCES):
         n = len(level[0])
         for row in level:
-            if not isinstance(row, (list, tuple, range)) or len(row) != n:
+            if not isinstance(row, SEQUENCES) or len(row) != n:
                 raise ValueError(
                     f"tensor(): the lists at depth {len(shape)} have different lengths"
                 )
@@ -77,114 +104,129 @@ def measured(data):
     return shape, level
 
 
-def from_values(data, dtype):
-    """Bools become bool, ints int64, floats float32 and complex numbers complex64, the widest of them all."""
-    shape, leaves = measured(data)
-    if leaves and all(map(is_array, leaves)):
+def from_values(data: Any, dtype: DType | None) -> Tensor:
+    """Returns a tensor of nested sequences of numbers.
+
+    Its dtype is that of the widest number: bool, int64, float32 or complex64. With a dtype the tensor is
+    of the widest dtype of that kind, for the caller to convert.
+    """
+    shape, items = flattened(data)
+    if items and all(map(is_array, items)):
         import numpy
 
         return tensor(numpy.array(data))
-    leaves = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in leaves]
-    kinds = set(map(type, leaves))
+    items = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in items]
+    kinds = set(map(type, items))
     for kind in kinds:
         if not issubclass(kind, (bool, int, float, complex, numbers.Number)):
             raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
-    if any(issubclass(k, complex) for k in kinds):
-        code, stored, natural, leaves = (
-            "d",
-            complex128,
-            complex64,
-            [x for v in leaves for x in (v.real, v.imag)],
-        )
-    elif any(not issubclass(k, int) for k in kinds):
+    if any(issubclass(kind, complex) for kind in kinds):
+        code, stored, natural = "d", complex128, complex64
+        items = [part for x in items for part in (x.real, x.imag)]
+    elif any(not issubclass(kind, int) for kind in kinds):
         code, stored, natural = "d", float64, float32
     elif kinds == {bool}:
         code, stored, natural = "B", BOOL, BOOL
     else:
         code, stored, natural = "q", int64, int64 if kinds else float32
     try:
-        made = from_bytes(array(code, leaves), stored, shape)
-        if leaves and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
-            scalar_tensor(min(leaves), dtype=dtype), scalar_tensor(
-                max(leaves), dtype=dtype
-            )  # they must fit
+        made = from_bytes(array(code, items), stored, shape)
+        if items and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
+            for extreme in (min(items), max(items)):
+                scalar_tensor(extreme, dtype=dtype)  # raises unless it fits
     except OverflowError:
         raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
     return made if dtype is not None else made.to(natural)
 
 
-def from_bytes(data, dtype, shape):
-    """A tensor with a copy of row-major data: bytes or an array.array."""
+def from_bytes(data: Any, dtype: DType, shape: Any) -> Tensor:
+    """Returns a tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
-    return result(
-        Tensor,
-        "tt_tensor_from_data",
-        pointer,
-        c_int32(dtype.code),
-        *int_list(tuple(shape), "tensor", "shape"),
-    )
+    sizes = int_list(tuple(shape), "tensor", "shape")
+    return result(Tensor, "tt_tensor_from_data", pointer, c_int32(dtype.code), *sizes)
 
 
-def index_tensor(item):
-    """A list, range, bool or NumPy array as an index."""
+def index_tensor(item: Any) -> Tensor:
+    """Returns a list, range, bool or NumPy array as a tensor for indexing."""
     if is_array(item):
         return tensor(item)
     made = from_values(list(item) if isinstance(item, range) else item, None)
     return made if made.numel() or made.dtype is not float32 else made.to(int64)
 
 
-# ---- over memory of the host ----
+# ---- over memory of the application ----
 
 
-def imported(address, dtype, shape, strides, writable, owner):
-    """A tensor over host memory that `owner` keeps alive. strides in elements, None: row-major."""
-    steps = None if strides is None else int_list(strides, "import", "strides")[0]
+def imported(
+    address: int,
+    dtype: DType,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    writable: bool,
+    owner: Any,
+) -> Tensor:
+    """Returns a tensor over memory that `owner` keeps alive.
+
+    strides: in elements; None: row-major.
+    """
     return result(
         Tensor,
         "tt_tensor_import",
         c_void_p(address),
         c_int32(dtype.code),
         *int_list(shape, "import", "shape"),
-        steps,
+        None if strides is None else int_list(strides, "import", "strides")[0],
         c_int32(writable),
         drop,
         c_void_p(keep(owner)),
     )
 
 
-def from_numpy(a):
-    """A tensor over the memory of a NumPy array. In-place operators refuse it if the array is read-only."""
+def from_numpy(a: Any) -> Tensor:
+    """Returns a tensor over the memory of a NumPy array.
+
+    In-place operators refuse it if the array is read-only. Raises TypeError for a dtype that tt lacks,
+    ValueError for negative strides or strides that are no multiples of the itemsize.
+    """
     if not is_array(a) or not hasattr(a, "__array_interface__"):
         raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")
-    from ._numpy import DTYPES
+    from ._numpy import DTYPES as BY_TYPESTR
 
-    face = a.__array_interface__
-    if face["typestr"] not in DTYPES:
+    interface = a.__array_interface__
+    if interface["typestr"] not in BY_TYPESTR:
         raise TypeError(f"from_numpy(): tt has no dtype for NumPy's {a.dtype}")
-    dtype = DTYPES[face["typestr"]]
+    dtype = BY_TYPESTR[interface["typestr"]]
     if any(s % dtype.itemsize or s < 0 for s in a.strides):
         raise ValueError(
-            f"from_numpy(): strides {a.strides} are negative or no multiples of {dtype.itemsize} bytes: copy the array first"
+            f"from_numpy(): strides {a.strides} are negative or no multiples of "
+            f"{dtype.itemsize} bytes: copy the array first"
         )
-    address, read_only = face["data"]
-    return imported(
-        address, dtype, a.shape, tuple(s // dtype.itemsize for s in a.strides), not read_only, a
-    )
+    address, read_only = interface["data"]
+    strides = tuple(s // dtype.itemsize for s in a.strides)
+    return imported(address, dtype, a.shape, strides, not read_only, a)
 
 
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A 1-D tensor over the memory of a bytearray, memoryview, mmap … (bytes give a tensor that in-place operators refuse)."""
+def frombuffer(
+    buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """Returns a 1-D tensor over the memory of an object with the buffer protocol.
+
+    In-place operators refuse a tensor over bytes and other read-only buffers.
+    count: number of elements; -1: up to the end. offset: bytes before the first element.
+    Raises ValueError if the buffer does not have these elements.
+    """
     instance(dtype_class, dtype, "frombuffer", "dtype")
     view = memoryview(buffer).cast("B")
-    room = len(view) - offset
-    n, rest = (count, 0) if count >= 0 else divmod(room, dtype.itemsize)
-    if offset < 0 or rest or not 0 < n * dtype.itemsize <= room:
+    available = len(view) - offset
+    n, rest = (count, 0) if count >= 0 else divmod(available, dtype.itemsize)
+    if offset < 0 or rest or not 0 < n * dtype.itemsize <= available:
         raise ValueError(
-            f"frombuffer: {n} elements of {dtype.name} are not what the {len(view)} bytes of the buffer have from offset {offset} on"
+            f"frombuffer: {n} elements of {dtype.name} are not what the {len(view)} bytes of the "
+            f"buffer have from offset {offset} on"
         )
-    buffer = (c_void_p * 12)()  # Py_buffer, whose first field is the address
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), buffer, 0)
-    address = buffer[0]
-    ctypes.pythonapi.PyBuffer_Release(buffer)
+    py_buffer: Any = (c_void_p * 12)()  # Py_buffer, whose first field is the address
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), py_buffer, 0)
+    address = py_buffer[0]
+    ctypes.pythonapi.PyBuffer_Release(py_buffer)
     made = imported(address + offset, dtype, (n,), None, not view.readonly, view)
     return made.requires_grad_() if requires_grad else made

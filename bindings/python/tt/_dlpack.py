@@ -1,4 +1,6 @@
 """DLPack: tensors to and from other libraries without a copy."""
+from __future__ import annotations
+
 import ctypes
 import gc
 import sys
@@ -7,69 +9,78 @@ from ctypes import PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p, py_object
 from ._lib import call, result
 from ._tensor import Tensor
 
-NAMES = {
-    1: (b"dltensor_versioned", b"used_dltensor_versioned"),
-    0: (b"dltensor", b"used_dltensor"),
-}  # major version -> capsule, once it is used
-DELETER = {1: 16, 0: 56}  # where the struct has its deleter
-DEVICES = {"cpu": 1, "cuda": 2, "ext": 12}
-COPIED, FLAGS = 2, 24
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._types import device as Device
+
+# major version -> name of a capsule, and its name once a consumer has taken the tensor
+NAMES = {1: (b"dltensor_versioned", b"used_dltensor_versioned"), 0: (b"dltensor", b"used_dltensor")}
+DELETER = {1: 16, 0: 56}  # major version -> offset of the deleter in DLManagedTensor(Versioned)
+FLAGS, IS_COPIED = 24, 2  # offset of DLManagedTensorVersioned.flags; DLPACK_FLAG_BITMASK_IS_COPIED
+DEVICES = {"cpu": 1, "cuda": 2, "ext": 12}  # DLDeviceType
 
 
-def api(name, returns, *takes):
+def api(name: str, returns: Any, *takes: Any) -> Any:
+    """Returns a function of Python's C API."""
     return PYFUNCTYPE(returns, *takes)((name, ctypes.pythonapi))
 
 
 new_capsule = api("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-is_valid, pointer = api("PyCapsule_IsValid", c_int, py_object, c_char_p), api(
-    "PyCapsule_GetPointer", c_void_p, py_object, c_char_p
-)
+is_valid = api("PyCapsule_IsValid", c_int, py_object, c_char_p)
+pointer = api("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
 rename = api("PyCapsule_SetName", c_int, py_object, c_char_p)
-capsules = (
-    []
-)  # (capsule, major) that we have made; a destructor in Python would have to run amid other errors
+# (capsule, major version) of those that are not released. A destructor written in Python could run
+# while another exception is being handled, so sweep() takes its place.
+capsules: list[tuple[Any, int]] = []
 
 
-def sweep(*_):
-    """Releases what nobody has taken from capsules that nobody holds any more. The collector calls it while there are capsules."""
+def sweep(*_: Any) -> None:
+    """Releases tensors that no consumer has taken, of capsules that nobody refers to any more.
+
+    The garbage collector calls it as long as there are capsules.
+    """
     held = []
     while capsules:
         capsule, major = capsules.pop()
+        name = NAMES[major][0]
         if sys.getrefcount(capsule) > 2:
             held.append((capsule, major))
-        elif is_valid(capsule, NAMES[major][0]):
-            managed = pointer(capsule, NAMES[major][0])
-            PYFUNCTYPE(None, c_void_p)(c_void_p.from_address(managed + DELETER[major]).value)(
-                managed
-            )
+        elif is_valid(capsule, name):
+            managed = pointer(capsule, name)
+            deleter: Any = c_void_p.from_address(managed + DELETER[major]).value
+            PYFUNCTYPE(None, c_void_p)(deleter)(managed)
     capsules.extend(held)
     if not held and sweep in gc.callbacks:
         gc.callbacks.remove(sweep)
 
 
-def __dlpack_device__(t):
+def dlpack_device(t: Tensor) -> tuple[int, int]:
+    """Returns (DLDeviceType, index): see Tensor.__dlpack_device__."""
     if t.device.type not in DEVICES:
         raise BufferError(f"__dlpack__: no memory that others can read on {t.device}")
     return DEVICES[t.device.type], t.device.index or 0
 
 
-def __dlpack__(t, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """A DLPack capsule over the same memory."""
+def to_dlpack(t: Tensor, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """Returns a capsule over the memory of t: see Tensor.__dlpack__."""
     if t.requires_grad:
         raise BufferError("__dlpack__: the tensor requires a gradient; use x.detach()")
-    if dl_device is not None and tuple(map(int, dl_device)) != __dlpack_device__(t):
+    if dl_device is not None and tuple(map(int, dl_device)) != dlpack_device(t):
         raise BufferError(
-            f"__dlpack__: the tensor is on {t.device}, not on device {tuple(dl_device)}; copy it there first"
+            f"__dlpack__: the tensor is on {t.device}, not on device {tuple(dl_device)}; "
+            "copy it there first"
         )
     major = 1 if max_version is not None and max_version[0] >= 1 else 0
     if not (major or t._is_writable()):
         raise BufferError(
             "__dlpack__: the memory is read-only, which a capsule without version cannot say"
         )
-    managed = c_void_p()
+    managed: Any = c_void_p()
     call("tt_tensor_to_dlpack", t.clone() if copy else t, c_int32(major), ctypes.byref(managed))
     if copy and major:
-        ctypes.c_uint64.from_address(managed.value + FLAGS).value |= COPIED
+        ctypes.c_uint64.from_address(managed.value + FLAGS).value |= IS_COPIED
     sweep()
     capsule = new_capsule(managed, NAMES[major][0], None)
     capsules.append((capsule, major))
@@ -78,24 +89,29 @@ def __dlpack__(t, *, stream=None, max_version=None, dl_device=None, copy=None):
     return capsule
 
 
-def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor over the memory of an object with __dlpack__, or of a DLPack capsule."""
+def from_dlpack(
+    ext_tensor: Any, *, device: Device | str | None = None, copy: bool | None = None
+) -> Tensor:
+    """Returns a tensor over the memory of an object with __dlpack__, or of a DLPack capsule.
+
+    device: moves the tensor there. copy: True asks the producer for a copy, False forbids one.
+    """
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
-        options = {key: value for key, value in (("copy", copy),) if value is not None}
+        options = {} if copy is None else {"copy": copy}
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 1), **options)
-        except TypeError:  # from before versions
+        except TypeError:  # a producer of DLPack before 1.0
             capsule = ext_tensor.__dlpack__()
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(
-            f"from_dlpack(): argument must have __dlpack__ or be a DLPack capsule, not {type(ext_tensor).__name__}"
+            "from_dlpack(): argument must have __dlpack__ or be a DLPack capsule, "
+            f"not {type(ext_tensor).__name__}"
         )
     for major, (name, used) in NAMES.items():
         if is_valid(capsule, name):
-            made = result(
-                Tensor, "tt_tensor_from_dlpack", c_void_p(pointer(capsule, name)), c_int32(major)
-            )
+            address = c_void_p(pointer(capsule, name))
+            made = result(Tensor, "tt_tensor_from_dlpack", address, c_int32(major))
             rename(capsule, used)
             return made.to(device) if device is not None else made
     raise ValueError(

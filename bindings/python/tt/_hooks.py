@@ -1,4 +1,6 @@
-"""What C calls in Python: functions that are kept for it, and what the generated callbacks (_callbacks.py) share."""
+"""Python functions that C calls: exceptions, lent and given tensors, registration."""
+from __future__ import annotations
+
 import sys
 from contextlib import ExitStack
 from ctypes import c_void_p
@@ -7,9 +9,16 @@ from ._kinds import kind_name
 from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
-def guarded(body):
-    """Runs body(); an exception waits in local.raised until the call that led here fails."""
+
+def guarded(body: Callable[[], Any]) -> int:
+    """Runs the body of a callback. Returns its tt_status.
+
+    An exception is kept in local.raised and raised when the call that led here has failed.
+    """
     try:
         body()
     except BaseException as e:
@@ -18,8 +27,11 @@ def guarded(body):
     return 0
 
 
-def escaped(unraisable, before=sys.unraisablehook):
-    """What the handler of a signal raises at the first instruction of a callback, where no try can stand: it waits for the poll."""
+def on_unraisable(unraisable: Any, before: Any = sys.unraisablehook) -> None:
+    """Keeps what a signal handler raises at the first instruction of a callback, before its `try`.
+
+    The poll of the running call finds it in local.raised.
+    """
     trace = unraisable.exc_traceback
     if trace and trace.tb_frame.f_globals.get("__name__") == f"{__package__}._callbacks":
         local.raised = unraisable.exc_value
@@ -27,16 +39,19 @@ def escaped(unraisable, before=sys.unraisablehook):
         before(unraisable)
 
 
-sys.unraisablehook = escaped
+sys.unraisablehook = on_unraisable
 
 
-def optional_tensors(addresses, n):
-    """A tuple of the tensors whose handles C lends; None for NULL."""
+def optional_tensors(addresses: Any, n: int) -> tuple[Tensor | None, ...]:
+    """Returns tensors for n handles that C owns; None for NULL."""
     return tuple(borrow(addresses[i]) if addresses[i] else None for i in range(n))
 
 
-def give(found, outs, n, what):
-    """Writes owned handles into an array of C's: of one tensor or of n; None leaves its place as it is."""
+def give(found: Any, outs: Any, n: int, what: str) -> None:
+    """Writes the result of a callback, a tensor or n tensors, into an array that owns them.
+
+    None leaves its place as it is. what: the callback's name in messages.
+    """
     if found is None:
         return
     found = found if isinstance(found, (tuple, list)) else (found,)
@@ -51,19 +66,19 @@ def give(found, outs, n, what):
         outs[i] = t._address
 
 
-def registered(callback, fn):
-    """C's three arguments for a Python function: callback, user and drop."""
+def registered(callback: Any, fn: Any) -> tuple[Any, c_void_p, Any]:
+    """Returns C's three arguments for a Python function: callback, user and drop."""
     if not callable(fn):
         raise TypeError(f"a hook must be callable, not {type(fn).__name__}")
     return callback, c_void_p(keep(fn)), drop
 
 
 class HookHandle(ExitStack):
-    """Of a registered hook: remove() ends it."""
+    """What registers a hook returns this: remove() unregisters it. As a context manager, so does its end."""
 
-    def __init__(self, end):
+    def __init__(self, end: Callable[[], Any]) -> None:
         super().__init__()
         self.callback(end)
 
-    def remove(self):
+    def remove(self) -> None:
         self.close()

@@ -1,4 +1,6 @@
 """x[1, ::2, None, ..., mask]: keys of Tensor.__getitem__ as tt_index arrays."""
+from __future__ import annotations
+
 import warnings
 from ctypes import c_int64
 from operator import index
@@ -7,17 +9,22 @@ from struct import error as struct_error
 
 from . import errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 INDEX = Struct("iIqqqP")  # tt_index: kind, has, start, stop, step, tensor
 IDX_INT, IDX_SLICE, IDX_NONE, IDX_ELLIPSIS, IDX_TENSOR = 1, 2, 3, 4, 5
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
-def packed_index(key):
-    """(tt_index array as bytes, its length, what must live as long)."""
-    keep = []
+def packed_index(key: Any) -> tuple[bytes, c_int64, list[Any]]:
+    """Returns (tt_index array, its length, tensors that it points to)."""
+    keep: list[Any] = []
     if stands_for_tuple(key):
         warnings.warn(
-            "x[[a, b]] with lists, tensors, slices or None inside is read as x[a, b]; write x[tuple(key)]",
+            "x[[a, b]] with lists, tensors, slices or None inside is read as x[a, b]; "
+            "write x[tuple(key)]",
             stacklevel=3,
         )
         key = tuple(key)
@@ -28,18 +35,17 @@ def packed_index(key):
     return b"".join(items), c_int64(len(items)), keep
 
 
-def stands_for_tuple(key):
-    """Is it a list that PyTorch takes for a tuple: a short one with more than numbers in it?"""
-    return (
-        isinstance(key, list)
-        and len(key) < 32
-        and any(
-            x is None or x is Ellipsis or isinstance(x, slice) or hasattr(x, "__len__") for x in key
-        )
+def stands_for_tuple(key: Any) -> bool:
+    """Returns whether key is a list that PyTorch reads as a tuple: short, not of numbers alone."""
+    if not isinstance(key, list) or len(key) >= 32:
+        return False
+    return any(
+        x is None or x is Ellipsis or isinstance(x, slice) or hasattr(x, "__len__") for x in key
     )
 
 
-def index_item(item, keep):
+def index_item(item: Any, keep: list[Any]) -> bytes:
+    """Returns the tt_index of one item. keep receives the tensor that it points to."""
     if type(item) is int:
         return INDEX.pack(IDX_INT, 0, item, 0, 0, 0)
     if item is None or item is Ellipsis:
@@ -51,11 +57,7 @@ def index_item(item, keep):
     if isinstance(item, Tensor):
         if not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8":
             return INDEX.pack(IDX_INT, 0, item.item(), 0, 0, 0)
-    elif (
-        isinstance(item, bool)
-        or type(item).__name__ in ("bool_", "ndarray")
-        or isinstance(item, (list, tuple, range))
-    ):
+    elif isinstance(item, (bool, list, tuple, range)) or of_numpy(item):
         from ._create import index_tensor
 
         item = index_tensor(item)
@@ -63,14 +65,24 @@ def index_item(item, keep):
         return INDEX.pack(IDX_INT, 0, index(item), 0, 0, 0)
     else:
         raise IndexError(
-            f"an index must be an int, a slice, None, ..., a list or an integer or bool tensor, not {type(item).__name__}"
+            "an index must be an int, a slice, None, ..., a list or an integer or bool tensor, "
+            f"not {type(item).__name__}"
         )
     keep.append(item)
     return INDEX.pack(IDX_TENSOR, 0, 0, 0, 0, item._address)
 
 
-def slice_item(*given):
-    parts = [0 if part is None else min(max(index(part), INT_MIN), INT_MAX) for part in given]
-    return INDEX.pack(
-        IDX_SLICE, sum((part is not None) << bit for bit, part in enumerate(given)), *parts, 0
-    )
+def of_numpy(item: Any) -> bool:
+    return type(item).__name__ in ("bool_", "ndarray")
+
+
+def slice_item(start: Any, stop: Any, step: Any) -> bytes:
+    """Returns the tt_index of a slice. Bounds beyond 64 bits are clamped."""
+    parts, given = [], 0
+    for bit, part in enumerate((start, stop, step)):
+        if part is None:
+            parts.append(0)
+        else:
+            parts.append(min(max(index(part), INT_MIN), INT_MAX))
+            given |= 1 << bit
+    return INDEX.pack(IDX_SLICE, given, *parts, 0)

@@ -1,4 +1,6 @@
-"""Finds, loads and checks libtt; handles; the ctx of each thread; errors of failed calls."""
+"""Loads libtt; base class of handles; a ctx per thread; exceptions for failed calls."""
+from __future__ import annotations
+
 import ctypes
 import itertools
 import os
@@ -9,37 +11,47 @@ from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast
 from . import errors
 from ._abi import RESULTS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Generator, NoReturn, TypeVar
+
+    T = TypeVar("T", bound=c_void_p)
+
 VERSION, NEEDED = "0.1.0", "0.1"
-NAME, BUFFER_TOO_SMALL, CALLBACK_FAILED = "libtt.so", 11, 15
+NAME = "libtt.so"
+BUFFER_TOO_SMALL, CALLBACK_FAILED = 11, 15  # tt_status
 HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
 class Library(ctypes.CDLL):
-    """Calls release the interpreter's lock. Functions have no prototypes but their results: callers pass ctypes objects of the right types,
-    and a prototype would convert each of them once more (200 ns a call)."""
+    """libtt. A call releases the interpreter lock.
 
-    def __getattr__(self, name):
+    Functions have result types but no argument types: callers pass ctypes objects of the right types.
+    ctypes would convert each of them once more, which takes 200 ns a call.
+    """
+
+    def __getattr__(self, name: str) -> Any:
         try:
-            found = super().__getattr__(name)
+            function = super().__getattr__(name)
         except AttributeError:
             if not name.startswith("tt_"):
                 raise
             raise ImportError(
-                f"tt: {self._name} has no {name}: it is another version than this package, {VERSION}"
+                f"tt: {self._name} has no {name}: its version is not this package's, {VERSION}"
             ) from None
-        found.restype = RESULTS.get(name, c_int32)
-        return found
+        function.restype = RESULTS.get(name, c_int32)
+        return function
 
 
 class QuickLibrary(Library):
-    """Calls keep it: for those that neither wait nor compute."""
+    """libtt. A call keeps the interpreter lock: for functions that neither wait nor compute."""
 
     _func_flags_ = ctypes.PyDLL._func_flags_
 
 
-def candidates():
-    """(why, path) of every place that may hold the library, in order."""
+def candidates() -> list[tuple[str, str]]:
+    """Returns (what, path) of every place that may hold the library, in the order of the search."""
     named = os.environ.get("TT_LIBRARY")
     if named:
         return [("TT_LIBRARY", named)]
@@ -51,21 +63,22 @@ def candidates():
     ]
 
 
-def open_library():
-    """The first library found, if it is of this version, and its path."""
+def open_library() -> tuple[Library, str]:
+    """Returns the first library found and its path. Raises ImportError without one of this version."""
     tried = "Searched:"
-    for why, path in candidates():
+    for what, path in candidates():
         try:
             if os.sep in path and not os.path.exists(path):
                 raise OSError("not there")
             library = Library(path)
         except OSError as e:
-            tried += f"\n  {path} ({why}): {e}"
+            tried += f"\n  {path} ({what}): {e}"
             continue
-        found = library.tt_version().decode()
-        if found.rpartition(".")[0] != NEEDED:
+        version = library.tt_version().decode()
+        if version.rpartition(".")[0] != NEEDED:
             raise ImportError(
-                f"tt: {path} is version {found}; this package is {VERSION} and needs {NEEDED}.x. {tried}\n  {path} ({why}): found"
+                f"tt: {path} is version {version}; this package is {VERSION} and needs {NEEDED}.x. "
+                f"{tried}\n  {path} ({what}): found"
             )
         return library, path
     raise ImportError(f"tt {VERSION}: libtt was not found; set TT_LIBRARY to its path. {tried}")
@@ -75,50 +88,64 @@ lib, path = open_library()
 quick = QuickLibrary(path)
 
 
-new = c_void_p.__new__  # new(Tensor): without a handle yet, for the address of a result
+if TYPE_CHECKING:
+
+    def new(cls: type[T]) -> T:
+        """Returns a handle without an object: byref() of it receives a result of C."""
+
+else:
+    new = c_void_p.__new__
 
 
 class Handle(c_void_p):
-    """Owns one reference of a tt object; ctypes passes it as the pointer."""
+    """Owns a reference to an object of libtt. ctypes passes it as the pointer."""
 
     __slots__ = ()
-    _address = c_void_p.value
-    value = property(doc="Not the pointer, which is nobody's to change.")
+    if TYPE_CHECKING:
+        _address: int | None
+    else:
+        _address = c_void_p.value
+        value = property(doc="Hidden: nobody may change the pointer.")
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle or copy {type(self).__name__}: it is an object of libtt")
 
 
-def released_by(cls, release):
-    """Makes the C function `release` the finalizer of cls: called with the object itself, without a Python frame."""
+def released_by(cls: type[Handle], release: Any) -> None:
+    """Makes the C function `release` the finalizer of cls. It is called without a Python frame."""
     method = ctypes.pythonapi.PyInstanceMethod_New
     method.restype, method.argtypes = ctypes.py_object, [ctypes.py_object]
-    cls.__del__ = method(release)
+    cls.__del__ = method(release)  # type: ignore[attr-defined]
 
 
-def without_buffer(cls):
-    """ctypes gives the pointer itself as a buffer, which NumPy would take for a tensor's values. Python 3.12 asks __buffer__; before that the
-    type's table of buffer functions, which must be its own, is taken away."""
-    at = c_void_p.from_address(id(cls) + object.__basicsize__ + 144)  # tp_as_buffer
-    if sys.version_info < (3, 12) and id(cls) < (at.value or 0) < id(cls) + type.__basicsize__:
-        at.value = None
+def without_buffer(cls: type) -> None:
+    """Removes ctypes' buffer from a class: it gives the pointer, which NumPy would take for values.
+
+    From Python 3.12 on __buffer__ of the class decides. Before, the type's own table of buffer functions
+    is removed.
+    """
+    head: Any = object.__basicsize__
+    size: Any = type.__basicsize__
+    slot = c_void_p.from_address(id(cls) + head + 144)  # tp_as_buffer
+    if sys.version_info < (3, 12) and id(cls) < (slot.value or 0) < id(cls) + size:
+        slot.value = None
 
 
-# ---- Python's objects that C refers to ----
+# ---- Python objects that C refers to ----
 
-kept = {}  # key -> object
+kept: dict[int, Any] = {}  # key, which is C's `user` -> object
 keys = itertools.count(1)
 
 
-def keep(x):
-    """The key of x, for C's `user`; x lives until C calls drop with it."""
+def keep(x: Any) -> int:
+    """Returns the key of x, for C's `user`. x lives until C calls drop with the key."""
     key = next(keys)
     kept[key] = x
     return key
 
 
-def for_good(callback):
-    """A C callback that outlives the interpreter's modules, for what is released while they go."""
+def for_good(callback: Any) -> Any:
+    """Returns a C callback that is never freed: objects may be released after the modules are gone."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
     return callback
 
@@ -130,36 +157,34 @@ drop = for_good(ctypes.CFUNCTYPE(None, c_void_p)(kept.pop))
 
 
 class Status(int):
-    """A tt_status; as text its name."""
+    """A tt_status. str() is its name."""
 
     __slots__ = ()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return quick.tt_status_name(c_int32(self)).decode()
 
 
-def exception_of(address):
-    """The exception that says what the tt_error at address says."""
+def exception_of(address: int) -> errors.TtError:
+    """Returns the exception for the tt_error at address."""
     from ._layouts import struct
 
     record = cast(address, POINTER(struct("tt_error"))).contents
-    op, arg, message = (
-        (s or b"").decode("utf-8", "replace") for s in (record.op, record.arg, record.message)
-    )
-    e = errors.CLASSES.get(record.code, errors.TtError)(
-        f"{op}: {message}" if op and not message.startswith(op + ":") else message
-    )
+    texts = (record.op, record.arg, record.message)
+    op, arg, message = ((text or b"").decode("utf-8", "replace") for text in texts)
+    if op and not message.startswith(op + ":"):
+        message = f"{op}: {message}"
+    e: Any = errors.CLASSES.get(record.code, errors.TtError)(message)
     e.code, e.op, e.arg, e.arg_index = Status(record.code), op, arg, record.arg_index
-    e.shapes = tuple(
-        tuple(record.shape[i][: min(record.ndim[i], 8)]) for i in (0, 1) if record.ndim[i] >= 0
-    )
+    shapes = [tuple(record.shape[i][: min(n, 8)]) for i, n in enumerate(record.ndim) if n >= 0]
+    e.shapes = tuple(shapes)
     if record.cause:
         e.__cause__ = exception_of(record.cause)
     return e
 
 
-def fail():
-    """Raises the error of this thread's last call; what a Python callback raised comes out as itself."""
+def fail() -> NoReturn:
+    """Raises the error of this thread's last call, or what a Python callback has raised in it."""
     raised, local.raised = local.raised, None
     if raised is not None:
         raise raised
@@ -169,21 +194,27 @@ def fail():
     raise exception_of(record)
 
 
-def call(name, *args):
-    """A call that may fail. What `a + b` and the like need goes the shorter way, without this function."""
+def call(name: str, *args: Any) -> None:
+    """Calls a C function that returns a tt_status, and raises its error.
+
+    Generated operators do the same inline, which is faster.
+    """
     if getattr(lib, name)(local.ctx, *args):
         fail()
 
 
-def result(kind, name, *args):
-    """The object that a C function gives as its last argument; None where that is NULL."""
-    made = new(kind)
+def result(cls: type[T], name: str, *args: Any) -> T:
+    """Calls a C function whose last argument receives an object. Returns it; None for NULL."""
+    made = new(cls)
     call(name, *args, byref(made))
-    return made if made._address else None
+    return made if made._address else None  # type: ignore[return-value, attr-defined]
 
 
-def filled(kind, name, *args, cap=64):
-    """The items that a C function writes into its caller's array; its last parameters are array, cap and their number. Of c_char: bytes."""
+def filled(kind: Any, name: str, *args: Any, cap: int = 64) -> Any:
+    """Calls a C function that fills an array; its last parameters are the array, cap and the number.
+
+    Returns a list of the items, bytes for c_char.
+    """
     n = c_int64()
     while True:
         items = (kind * cap)()
@@ -195,10 +226,12 @@ def filled(kind, name, *args, cap=64):
         cap = n.value + 1
 
 
-# ---- one ctx per thread, one runtime ----
+# ---- one runtime, one ctx per thread ----
 
 
 class Ctx(Handle):
+    """Owns a tt_ctx."""
+
     __slots__ = ()
 
 
@@ -209,14 +242,18 @@ if lib.tt_runtime_new(None, byref(runtime)):
     raise errors.TtError("tt_runtime_new failed")
 
 
-def watched():
-    """A poll of C's: Python runs the handlers of signals when it resumes a generator, here inside the try that a function would not have yet."""
+def watched() -> Generator[int, Any, None]:
+    """Yields the result of C's poll: CALLBACK_FAILED once a signal handler has raised.
+
+    Python runs signal handlers when it resumes the generator, which is inside of its `try`. A function
+    would be interrupted before its `try` begins.
+    """
     status = 0
     while True:
         try:
             while True:
                 yield status
-                status = CALLBACK_FAILED if local.raised else 0  # what escaped() has kept
+                status = CALLBACK_FAILED if local.raised else 0  # set by _hooks.on_unraisable
         except BaseException as e:
             local.raised, status = e, CALLBACK_FAILED
 
@@ -227,15 +264,21 @@ poll = for_good(ctypes.CFUNCTYPE(c_int32, c_void_p)(watch.send))
 
 
 class Local(threading.local):
-    """ctx: this thread's, as ctypes passes it. raised: the exception that a callback of the running call has raised."""
+    """What each thread has.
 
-    def __init__(self):
+    ctx: its tt_ctx, in the form that ctypes passes fastest.
+    raised: the exception of a Python callback of the running call, or None.
+    """
+
+    raised: BaseException | None
+
+    def __init__(self) -> None:
         self.owner = Ctx()
         if lib.tt_ctx_new(runtime, byref(self.owner)):
             raise errors.TtError("tt_ctx_new failed")
         self.ctx = c_void_p.from_param(self.owner._address)
         self.raised = None
-        if threading.current_thread() is threading.main_thread():  # where Python's signals are
+        if threading.current_thread() is threading.main_thread():  # which runs signal handlers
             lib.tt_ctx_set_poll(self.ctx, poll, None, None)
 
 

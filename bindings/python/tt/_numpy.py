@@ -1,31 +1,40 @@
-"""Zero-copy exchange with NumPy, which is imported only when it is asked for."""
+"""Zero-copy exchange with NumPy, which is imported only when it is used."""
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 from ._types import BY_NAME
 from .errors import AutogradError, DeviceError
 
-DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._tensor import Tensor
+
+DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}  # by NumPy's typestr
 
 
-def exported(t):
-    """The array's base: what NumPy reads a tensor's memory from. It keeps the memory, whatever data the tensor gets later."""
+def array_interface(t: Tensor) -> SimpleNamespace:
+    """Returns the object that NumPy makes an array of.
+
+    As the array's base it keeps the memory, also if t gets other data later.
+    """
     size = t.dtype.itemsize
-    return SimpleNamespace(
-        owner=t.detach(),
-        __array_interface__={
-            "version": 3,
-            "shape": tuple(t.shape),
-            "typestr": t.dtype.typestr,
-            "data": (t.data_ptr(), not t._is_writable()),
-            "strides": tuple(s * size for s in t.stride()),
-        },
-    )
+    interface = {
+        "version": 3,
+        "shape": tuple(t.shape),
+        "typestr": t.dtype.typestr,
+        "data": (t.data_ptr(), not t._is_writable()),
+        "strides": tuple(s * size for s in t.stride()),
+    }
+    return SimpleNamespace(owner=t.detach(), __array_interface__=interface)
 
 
-def numpy(t, *, force=False):
-    """A NumPy array over the same memory; force: over that of a copy on the CPU where there must be one."""
+def to_numpy(t: Tensor, force: bool) -> Any:
+    """Returns a NumPy array over the memory of t: see Tensor.numpy."""
     if force:
-        return numpy(t.detach().cpu())
+        return to_numpy(t.detach().cpu(), False)
     if t.requires_grad:
         raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
     if t.device.type != "cpu":
@@ -34,4 +43,4 @@ def numpy(t, *, force=False):
         raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
     from numpy import asarray, empty
 
-    return asarray(exported(t)) if t.numel() else empty(tuple(t.shape), t.dtype.typestr)
+    return asarray(array_interface(t)) if t.numel() else empty(tuple(t.shape), t.dtype.typestr)

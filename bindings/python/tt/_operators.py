@@ -1,62 +1,56 @@
-"""Puts the operators on Tensor: methods when they are asked for, and Python's own operators by a path of their own, which `a + b` needs."""
-from importlib import import_module
+"""Puts the operators on Tensor.
+
+Methods are loaded when they are first used. Python's own operators, such as `a + b`, are put on at once.
+"""
+from __future__ import annotations
 
 from . import _ops
 from ._arithmetic import OPERATORS
 from ._tensor import Tensor, classed
 
-# module -> its functions that are methods of Tensor
-METHODS = {
-    "_dlpack": "__dlpack__ __dlpack_device__",
-    "_handles": "register_hook register_post_accumulate_grad_hook",
-    "_numbers": "allclose equal",
-    "_numpy": "numpy",
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
-class Method:
-    """A function that becomes a method of Tensor when it is asked for; module: where it is, None: among the operators."""
+class LazyMethod:
+    """Replaces itself, on first use, by the operator's function as a method of Tensor."""
 
-    __slots__ = ("name", "module")
+    __slots__ = ("name",)
 
-    def __init__(self, name, module=None):
-        self.name, self.module = name, module
+    def __init__(self, name: str) -> None:
+        self.name = name
 
-    def __get__(self, owner, kind=None):
-        function = (
-            getattr(import_module("." + self.module, __package__), self.name)
-            if self.module
-            else _ops.find("Tensor", self.name)
-        )
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        function = _ops.find("Tensor", self.name)
         setattr(Tensor, self.name, function)
         return function.__get__(owner, kind)
 
 
 for _name in _ops.PLACES["Tensor"].split():
     if _name not in Tensor.__dict__:
-        setattr(Tensor, _name, Method(_name))
-for _module, _names in METHODS.items():
-    for _name in _names.split():
-        setattr(Tensor, _name, Method(_name, _module))
-
-
+        setattr(Tensor, _name, LazyMethod(_name))
 for _name, _method in OPERATORS.items():
     setattr(Tensor, _name, _method)
-Tensor.__pos__ = lambda self: self
 
 
 # ---- subclasses ----
 
 
-def keep_class(cls):
-    """Gives a subclass of Tensor operators whose results are of that class, as those of functions and methods are (_convert.keeps)."""
+def keep_class(cls: type[Tensor]) -> None:
+    """Makes the results of a subclass's Python operators be of the subclass.
+
+    Those of functions and methods are already: see _convert.keeps.
+    """
     for name in (*OPERATORS, "__getitem__", "new_tensor"):
         if name not in vars(cls):
-            setattr(cls, name, keeper(name))
+            setattr(cls, name, class_keeper(name))
 
 
-def keeper(name):
-    def method(self, *args, **kwargs):
+def class_keeper(name: str) -> Callable[..., Any]:
+    """Returns a method that calls Tensor's and gives the result the class of self."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return classed(getattr(Tensor, name)(self, *args, **kwargs), type(self))
 
     method.__name__ = name

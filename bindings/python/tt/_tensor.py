@@ -1,4 +1,9 @@
-"""Tensor: owner of one handle, its facts, conversions and Python's protocols. The operators come from _ops."""
+"""Tensor: attributes, gradients, conversions, indexing and Python's protocols.
+
+The operators come from _ops: _operators.py puts them on Tensor.
+"""
+from __future__ import annotations
+
 import copy
 import weakref
 from ctypes import byref, c_char, c_int64, c_void_p, create_string_buffer
@@ -8,11 +13,33 @@ from types import SimpleNamespace
 from ._kinds import kind_name
 from . import _ops as ops
 from . import errors
-from ._index import INT_MAX, INT_MIN, packed_index
 from ._facts import TensorHandle
+from ._index import INT_MAX, INT_MIN, packed_index
 from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
-from ._types import BY_NAME, contiguous_format, dtype, preserve_format
+from ._types import BY_NAME, contiguous_format, dtype, overload, preserve_format
 from ._types import float32 as FLOAT32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from builtins import bool as _bool
+    from builtins import float as _float
+    from builtins import int as _int
+    from builtins import type as _type
+    from typing import Any, Callable, Iterator, Sequence, TypeVar
+
+    from numpy import ndarray
+    from typing_extensions import Self
+
+    from ._hooks import HookHandle
+    from ._ops.methods import TensorMethods
+    from ._types import device as _device
+    from ._types import dtype as _dtype
+    from ._types import memory_format as _memory_format
+    from .autograd.graph import Node
+
+    SomeTensor = TypeVar("SomeTensor", bound="Tensor")
+else:
+    TensorMethods = TensorHandle  # type checkers see the operators as methods of its base
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 tensor_select = lib.tt_select
@@ -20,31 +47,38 @@ SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
 
 
-def number(kind, i, re, im):
-    """Python's number of the parts of a tt_scalar."""
+def number(kind: int, i: int, re: float, im: float) -> Any:
+    """Returns the Python number of a tt_scalar."""
     return (None, bool(i), i, re, complex(re, im))[kind]
 
 
-class Tensor(TensorHandle):
-    """An n-dimensional array with gradients. Tensor(2, 3) has these sizes, Tensor(data) the values of data as float32; Tensor(tensor) is an
-    alias, which subclasses use. Functions, methods and operators on a subclass give tensors of it, but of one with plain_results=True, as Parameter.
+class Tensor(TensorMethods):
+    """An n-dimensional array with automatic differentiation.
+
+    Tensor(2, 3) is uninitialised, of these sizes and float32. Tensor(data) has the values of data as
+    float32. Tensor(tensor) is an alias, which subclasses use.
+
+    The results of functions, methods and operators on a subclass are of the subclass, unless it is
+    defined with plain_results=True, as Parameter is.
     """
 
     _keeps_class = False
+    _kept_grad: weakref.ref[Tensor] | None
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
-    def __new__(cls, *data):
+    def __new__(cls, *data: Any) -> Self:
         if len(data) == 1 and isinstance(data[0], Tensor):
             return data[0].detach().as_subclass(cls)
+        if all(type(x) is int for x in data):
+            return ops.empty(data or (0,)).as_subclass(cls)
         from ._create import tensor
 
-        sizes = all(type(x) is int for x in data)
-        return (ops.empty(data or (0,)) if sizes else tensor(*data, dtype=FLOAT32)).as_subclass(cls)
+        return tensor(*data, dtype=FLOAT32).as_subclass(cls)
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def __init_subclass__(cls, plain_results=False, **kwargs):
+    def __init_subclass__(cls, plain_results: _bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         without_buffer(cls)
         if Tensor in cls.__bases__ and not plain_results:
@@ -53,112 +87,184 @@ class Tensor(TensorHandle):
             keep_class(cls)
             cls._keeps_class = True
 
-    def __buffer__(self, flags):
+    def __buffer__(self, flags: _int) -> memoryview:
         raise TypeError("a tensor is no buffer: use x.numpy()")
 
-    def as_subclass(self, cls):
-        """The same tensor as an object of another class of tensors."""
+    def as_subclass(self, cls: _type[SomeTensor]) -> SomeTensor:
+        """Returns the same tensor as an object of another class of tensors."""
         made = new(cls)
         made._address = self._address
         quick.tt_tensor_retain(made)
         return made
 
-    # ---- facts ----
+    # ---- attributes ----
 
-    nbytes = property(lambda self: self.numel() * self.itemsize)
+    @property
+    def nbytes(self) -> _int:
+        """Bytes of all elements."""
+        return self.numel() * self.itemsize
 
-    def untyped_storage(self):
-        """The memory that self and its views share: data_ptr(), nbytes()."""
+    def untyped_storage(self) -> SimpleNamespace:
+        """Returns the memory that self and its views share: an object with data_ptr() and nbytes()."""
         return SimpleNamespace(data_ptr=self._storage_data, nbytes=self._storage_bytes)
 
-    def is_contiguous(self, memory_format=contiguous_format):
-        if memory_format.ndim:
-            return (
-                self.ndim == memory_format.ndim
-                and self.permute(0, *range(2, self.ndim), 1).is_contiguous()
-            )
-        return self._is_contiguous()
+    def is_contiguous(self, memory_format: _memory_format = contiguous_format) -> _bool:
+        """Returns whether the elements are in the order of memory_format, without gaps."""
+        if not memory_format.ndim:
+            return self._is_contiguous()
+        if self.ndim != memory_format.ndim:
+            return False
+        return self.permute(0, *range(2, self.ndim), 1).is_contiguous()
 
-    is_sparse = is_quantized = False
+    is_sparse: _bool = False
+    is_quantized: _bool = False
 
-    def is_same_size(self, other):
+    def is_same_size(self, other: Tensor) -> _bool:
+        """Returns whether other has the same shape."""
         return self.shape == other.shape
 
-    def get_device(self):
-        """The device's index; -1 on the CPU."""
+    def get_device(self) -> _int:
+        """Returns the index of the device; -1 on the CPU."""
         return -1 if self.device.index is None else self.device.index
 
     # ---- gradients ----
 
-    requires_grad = TensorHandle.requires_grad.setter(TensorHandle.requires_grad_)
+    if TYPE_CHECKING:
+        requires_grad: _bool
+    else:
+        requires_grad = TensorHandle.requires_grad.setter(TensorHandle.requires_grad_)
 
     @property
-    def grad(self):
-        """The accumulated gradient or None; the same object while somebody holds it."""
-        found = result(Tensor, "tt_tensor_grad", self)
-        if found is None:
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient or None. It is the same object as long as somebody holds it."""
+        grad = result(Tensor, "tt_tensor_grad", self)
+        if grad is None:
             return None
-        kept = getattr(self, "_kept_grad", None)
-        kept = kept and kept()
-        if kept is not None and kept._address == found._address:
+        reference: Any = getattr(self, "_kept_grad", None)
+        kept = reference and reference()
+        if kept is not None and kept._address == grad._address:
             return kept
-        self._kept_grad = weakref.ref(found)
-        return found
+        self._kept_grad = weakref.ref(grad)
+        return grad
 
     @grad.setter
-    def grad(self, value):
+    def grad(self, value: Tensor | None) -> None:
         self._set_grad(value)
-        self._kept_grad = weakref.ref(value) if value is not None else None
+        self._kept_grad = None if value is None else weakref.ref(value)
 
-    grad = grad.deleter(TensorHandle._set_grad)
+    @grad.deleter
+    def grad(self) -> None:
+        self._set_grad()
 
-    def detach_(self):
-        """In place: self has no history from now on."""
+    def detach_(self) -> Tensor:
+        """Removes the history of self. Returns self."""
         return self.requires_grad_(False) if self.is_leaf else self._become(self.detach())
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Adds the gradients of self to the .grad of the leaves it was computed from."""
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: _bool | None = None,
+        create_graph: _bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Computes the gradient of self and adds it to the .grad of the leaves it was computed from.
+
+        gradient: that of self, of its shape; None: 1, for a tensor of one element.
+        retain_graph: keeps the graph for another backward; None: as create_graph.
+        create_graph: records the computation of the gradients, for derivatives of them.
+        inputs: the tensors that receive gradients; None: all leaves.
+        Raises AutogradError if self requires no gradient or the graph has been released.
+        """
         from .autograd import backward
 
         backward(self, gradient, retain_graph, create_graph, inputs)
 
     @property
-    def grad_fn(self):
-        """The recorded operator that made it; None of a leaf."""
+    def grad_fn(self) -> Node | None:
+        """The recorded operator that computed self; None for a leaf."""
         from .autograd.graph import Node
 
         return result(Node, "tt_tensor_grad_fn", self)
 
-    data = property(lambda self: self.detach(), TensorHandle._set_data)
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history. Assigning replaces memory, shape and dtype of self."""
+        return self.detach()
+
+    @data.setter
+    def data(self, source: Tensor) -> None:
+        self._set_data(source)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+        """Calls hook(grad) with the gradient of self; a tensor that it returns replaces the gradient.
+
+        handle.remove() unregisters the hook.
+        """
+        from . import _handles
+
+        return _handles.register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
+        """Calls hook(self) after a gradient has been added to .grad. self is a leaf."""
+        from . import _handles
+
+        return _handles.register_post_accumulate_grad_hook(self, hook)
 
     # ---- conversions ----
 
-    def to(self, *args, **kwargs):
-        """to(dtype), to(device), to(device, dtype) or to(other), each with non_blocking, copy and memory_format."""
-        target, where, copy, form = to_arguments(args, kwargs)
-        return ops.to(self, dtype=target, device=where, copy=copy, memory_format=form)
+    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Converts or moves: to(dtype), to(device), to(device, dtype) or to(other).
 
-    def contiguous(self, memory_format=contiguous_format):
-        """self itself if its memory has this format, else a copy that has."""
-        return (
-            ops.contiguous(self)
-            if memory_format is contiguous_format
-            else ops.to(self, memory_format=memory_format)
-        )
+        Returns self if nothing changes, unless copy=True. memory_format: that of the result.
+        non_blocking is ignored.
+        """
+        dtype, device, copy, memory_format = to_arguments(args, kwargs)
+        return ops.to(self, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
 
-    def type(self, dtype=None, non_blocking=False):
-        """Converted to a dtype; without one, the name of the type, such as "tt.FloatTensor"."""
+    def contiguous(self, memory_format: _memory_format = contiguous_format) -> Tensor:
+        """Returns self if its memory has this format, else a copy that has it."""
+        if memory_format is contiguous_format:
+            return ops.contiguous(self)
+        return ops.to(self, memory_format=memory_format)
+
+    @overload
+    def type(self) -> str:
+        ...
+
+    @overload
+    def type(self, dtype: _dtype, non_blocking: _bool = False) -> Tensor:
+        ...
+
+    def type(self, dtype: _dtype | None = None, non_blocking: _bool = False) -> Tensor | str:
+        """Converts to a dtype. Without one, returns a name such as "tt.FloatTensor"."""
         if dtype is not None:
             return self.to(dtype)
-        return f"tt.{'' if self.is_cpu else self.device.type + '.'}{self.dtype.shown}Tensor"
+        device = "" if self.is_cpu else self.device.type + "."
+        return f"tt.{device}{self.dtype.shown}Tensor"
 
-    def type_as(self, other):
+    def type_as(self, other: Tensor) -> Tensor:
+        """Converts to the dtype of other."""
         return self.to(other.dtype)
 
-    T = property(lambda self: self.permute(tuple(range(self.ndim))[::-1]))
-    mT = property(lambda self: self.transpose(-2, -1))
+    @property
+    def T(self) -> Tensor:
+        """A view with the dimensions in reverse order."""
+        return self.permute(tuple(range(self.ndim))[::-1])
 
-    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    @property
+    def mT(self) -> Tensor:
+        """A view with the last two dimensions exchanged."""
+        return self.transpose(-2, -1)
+
+    def new_tensor(
+        self,
+        data: Any,
+        *,
+        dtype: _dtype | None = None,
+        device: _device | str | None = None,
+        requires_grad: _bool = False,
+    ) -> Tensor:
+        """Is tt.tensor(data), by default with the dtype and the device of self."""
         from ._create import tensor
 
         return tensor(
@@ -168,17 +274,60 @@ class Tensor(TensorHandle):
             requires_grad=requires_grad,
         )
 
+    def numpy(self, *, force: _bool = False) -> ndarray[Any, Any]:
+        """Returns a NumPy array over the same memory.
+
+        Raises AutogradError if self requires a gradient, DeviceError if it is not on the CPU, TypeError
+        for bfloat16. force: converts self.detach().cpu(), which may copy.
+        """
+        from ._numpy import to_numpy
+
+        return to_numpy(self, force)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[_int, _int] | None = None,
+        dl_device: tuple[_int, _int] | None = None,
+        copy: _bool | None = None,
+    ) -> Any:
+        """Returns a DLPack capsule over the same memory. Raises BufferError if that cannot be."""
+        from ._dlpack import to_dlpack
+
+        return to_dlpack(self, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[_int, _int]:
+        """Returns (device type, index) in DLPack's numbers."""
+        from ._dlpack import dlpack_device
+
+        return dlpack_device(self)
+
     # ---- values ----
 
-    def item(self):
-        """The value of a tensor of one element as a Python number."""
-        found = create_string_buffer(32)
-        call("tt_item", self, found)
-        kind, _, i, re, im = SCALAR.unpack(found)
+    def equal(self, other: Tensor) -> _bool:
+        """Returns whether other has the same shape and equal elements. nan equals nothing."""
+        from ._numbers import equal
+
+        return equal(self, other)
+
+    def allclose(
+        self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
+    ) -> _bool:
+        """Returns whether all elements satisfy |self - other| <= atol + rtol |other|, or are equal."""
+        from ._numbers import allclose
+
+        return allclose(self, other, rtol, atol, equal_nan)
+
+    def item(self) -> Any:
+        """Returns the value of a tensor of one element as a Python number."""
+        scalar = create_string_buffer(32)
+        call("tt_item", self, scalar)
+        kind, _, i, re, im = SCALAR.unpack(scalar)
         return number(kind, i, re, im)
 
-    def tolist(self):
-        """The values as nested lists, a number if 0-dim."""
+    def tolist(self) -> Any:
+        """Returns the values as nested lists, or as a number if self is 0-dim."""
         if not self.ndim:
             return self.item()
         if not self.numel() or self.dtype.is_complex and self.ndim > 1:
@@ -186,121 +335,115 @@ class Tensor(TensorHandle):
         source = self.to(FLOAT32) if self.dtype.kind == "f" and self.itemsize == 2 else self
         values = memoryview(source._bytes())
         if self.dtype.is_complex:
-            values = values.cast(source.dtype.read)
-            return list(map(complex, values[::2], values[1::2]))
+            parts = values.cast(source.dtype.read)
+            return list(map(complex, parts[::2], parts[1::2]))
         return values.cast(source.dtype.read, self.shape).tolist()
 
-    def _bytes(self):
-        """The elements in row-major order."""
+    def _bytes(self) -> bytes:
+        """Returns the elements in row-major order."""
         n = self.nbytes
         buffer = create_string_buffer(n or 1)
         call("tt_tensor_read", self, buffer, c_int64(n))
         return buffer.raw[:n]
 
-    def __array__(self, dtype=None, copy=None):
-        found = self.numpy()
-        if copy is False and dtype is not None and found.dtype != dtype:
+    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> ndarray[Any, Any]:
+        array = self.numpy()
+        if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"a copy is needed to convert {self.dtype} to {dtype}")
-        return found.astype(dtype or found.dtype, copy=bool(copy))
+        return array.astype(dtype or array.dtype, copy=bool(copy))
 
-    def __array_wrap__(self, array, context=None, return_scalar=False):
-        """Results of NumPy's functions on tensors are tensors."""
+    def __array_wrap__(
+        self, array: Any, context: Any = None, return_scalar: _bool = False
+    ) -> Tensor:
+        """Makes the results of NumPy's functions on tensors tensors."""
         from ._create import as_tensor
 
         return as_tensor(array)
 
-    def __bool__(self):
+    def __bool__(self) -> _bool:
         n = self.numel()
         if n != 1:
-            raise errors.InvalidArgumentError(
-                f"Boolean value of Tensor with {'more than one value' if n else 'no values'} is ambiguous"
-            )
+            values = "more than one value" if n else "no values"
+            raise errors.InvalidArgumentError(f"Boolean value of Tensor with {values} is ambiguous")
         return bool(self.item())
 
-    def __index__(self):
+    def __index__(self) -> _int:
         if self.numel() != 1 or self.dtype.kind not in "ib":
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
-    def __len__(self):
+    def __len__(self) -> _int:
         if not self.ndim:
             raise TypeError("len() of a 0-dim tensor")
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.ndim:
             raise TypeError("iteration over a 0-dim tensor")
         return iter(ops.unbind(self, 0))
 
-    def __reversed__(self):
+    def __reversed__(self) -> Tensor:
         return ops.flip(self, 0) if self.ndim else self
 
-    def __contains__(self, item):
+    def __contains__(self, item: Tensor | complex) -> _bool:
         if not (isinstance(item, Tensor) or hasattr(item, "__abs__")):
             raise TypeError(
                 f"Tensor.__contains__ takes a Tensor or a number, not {kind_name(item)}"
             )
         return bool((self == item).any())
 
-    def __repr__(self):
-        return (
-            filled(c_char, "tt_tensor_print", self, cap=4096)
-            .decode()
-            .replace("dtype=", "dtype=tt.")
-        )
+    def __pos__(self) -> Tensor:
+        return self
 
-    def __format__(self, spec):
-        return (
-            self.item().__format__(spec)
-            if not self.ndim and not self.is_meta and type(self) is Tensor
-            else object.__format__(self, spec)
-        )
+    def __repr__(self) -> str:
+        text = filled(c_char, "tt_tensor_print", self, cap=4096).decode()
+        return text.replace("dtype=", "dtype=tt.")
 
-    __hash__ = object.__hash__  # __eq__ compares elements; a tensor is a key by identity
+    def __format__(self, spec: str) -> str:
+        if self.ndim or self.is_meta or type(self) is not Tensor:
+            return object.__format__(self, spec)
+        return self.item().__format__(spec)
 
-    def _attributes(self):
+    __hash__ = object.__hash__  # by identity: __eq__ compares elements
+
+    # ---- copies ----
+
+    def _attributes(self) -> dict[str, Any]:
+        """Returns the attributes that users have set."""
         return {name: value for name, value in self.__dict__.items() if name != "_kept_grad"}
 
-    def __reduce__(self):
-        return (
-            rebuild,
-            (
-                type(self),
-                self.detach().cpu()._bytes(),
-                self.dtype.name,
-                tuple(self.shape),
-                self.requires_grad,
-            ),
-            self._attributes(),
-        )
+    def __reduce__(self) -> Any:
+        data = self.detach().cpu()._bytes()
+        state = (type(self), data, self.dtype.name, tuple(self.shape), self.requires_grad)
+        return rebuild, state, self._attributes()
 
-    def __setstate__(self, attributes):
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes)
 
-    def __copy__(self):
-        """Another object over the same memory."""
+    def __copy__(self) -> Self:
+        """Returns another object over the same memory."""
         made = self.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
         made.__dict__.update(self._attributes())
         return made
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Self:
+        """Returns a copy with its gradient. Views that are copied together share a storage again."""
         if not self.is_leaf:
             raise errors.AutogradError("only leaves can be deep-copied: detach() first")
-        copied = (
-            self._copied_storage(memo).as_strided(self.shape, self.stride(), self.storage_offset())
-            if self.data_ptr()
-            else self.clone()
-        )
-        made = memo[id(self)] = (
-            copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
-        )
+        if self.data_ptr():
+            storage = self._copied_storage(memo)
+            copied = storage.as_strided(self.shape, self.stride(), self.storage_offset())
+        else:
+            copied = self.clone()
+        made = copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        memo[id(self)] = made
         made.__dict__.update(copy.deepcopy(self._attributes(), memo))
         if self.grad is not None:
             made.grad = copy.deepcopy(self.grad, memo)
         return made
 
-    def _copied_storage(self, memo):
-        """A copy of all elements that self's storage has; one for all tensors over it that are copied together."""
+    def _copied_storage(self, memo: dict[Any, Any]) -> Tensor:
+        """Returns a copy of self's storage, 1-D: the same for all tensors over it that memo knows."""
         key = "storage", self._storage_data(), self.dtype
         if key not in memo:
             n = self._storage_bytes() // self.itemsize
@@ -309,32 +452,34 @@ class Tensor(TensorHandle):
 
     # ---- indexing ----
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Tensor:
         t = new(Tensor)
         if type(key) is int and INT_MIN <= key <= INT_MAX:
-            if tensor_select(
-                local.ctx, self, FIRST_DIM, SMALL[key] if 0 <= key < 64 else c_int64(key), byref(t)
-            ):
+            i = SMALL[key] if 0 <= key < 64 else c_int64(key)
+            if tensor_select(local.ctx, self, FIRST_DIM, i, byref(t)):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
             call("tt_index_get", self, index, n, byref(t))
         return t
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         index, n, keep = packed_index(key)
         if not isinstance(value, Tensor):
             from ._create import as_tensor, scalar_tensor
 
-            make = scalar_tensor if isinstance(value, (bool, int, float, complex)) else as_tensor
-            value = make(value, dtype=self.dtype)
+            if isinstance(value, (bool, int, float, complex)):
+                value = scalar_tensor(value, dtype=self.dtype)
+            else:
+                value = as_tensor(value, dtype=self.dtype)
         call("tt_index_set", self, index, n, value)
 
-    def _become(self, other):
-        """In-place operators on the shape: self is `other`, a view of what it was, from now on."""
+    def _become(self, other: Tensor) -> Self:
+        """Replaces self by `other`, for in-place operators that change the shape. Returns self."""
         if self.requires_grad and self.is_leaf and quick.tt_grad_enabled(local.ctx):
             raise errors.AutogradError(
-                "a leaf that requires a gradient cannot change its shape in place: do it under no_grad()"
+                "a leaf that requires a gradient cannot change its shape in place: "
+                "do it under no_grad()"
             )
         self._address, other._address = other._address, self._address
         return self
@@ -343,20 +488,20 @@ class Tensor(TensorHandle):
 without_buffer(Tensor)
 
 
-def wrap(address):
-    """A Tensor that owns the handle at address."""
+def wrap(address: int) -> Tensor:
+    """Returns a Tensor that owns the handle at address."""
     t = new(Tensor)
     t._address = address
     return t
 
 
-def listed(name, *args):
-    """The tensors of a C function that gives a list."""
+def listed(name: str, *args: Any) -> tuple[Tensor, ...]:
+    """Calls a C function that gives a list of tensors."""
     return tuple(map(wrap, filled(c_void_p, name, *args)))
 
 
-def classed(x, cls):
-    """Plain tensors of a result as tensors of a class."""
+def classed(x: Any, cls: type[Tensor]) -> Any:
+    """Returns a result with its plain tensors in another class."""
     if type(x) is Tensor:
         return x.as_subclass(cls)
     if isinstance(x, tuple) and any(type(t) is Tensor for t in x):
@@ -364,13 +509,16 @@ def classed(x, cls):
     return x
 
 
-def borrow(address):
-    """A Tensor for a handle that somebody else owns."""
+def borrow(address: int) -> Tensor:
+    """Returns a Tensor for a handle that somebody else owns."""
     quick.tt_tensor_retain(c_void_p(address))
     return wrap(address)
 
 
-def rebuild(cls, data, name, shape, requires_grad):
+def rebuild(
+    cls: type[Tensor], data: bytes, name: str, shape: tuple[int, ...], requires_grad: bool
+) -> Tensor:
+    """Unpickles a tensor: see Tensor.__reduce__."""
     from ._create import from_bytes
 
     return from_bytes(data, BY_NAME[name], shape).requires_grad_(requires_grad).as_subclass(cls)
@@ -379,8 +527,8 @@ def rebuild(cls, data, name, shape, requires_grad):
 # ---- to() ----
 
 
-def to_arguments(args, kwargs):
-    """(dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
+def to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """Returns (dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
     first = args[0] if args else kwargs.pop("other", None)
     if isinstance(first, Tensor):
         args = first.device, first.dtype, *args[1:]
@@ -390,6 +538,11 @@ def to_arguments(args, kwargs):
 
 
 def to_parts(
-    device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=preserve_format
-):
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = preserve_format,
+) -> tuple[Any, Any, bool, Any]:
     return dtype, device, bool(copy), memory_format or preserve_format

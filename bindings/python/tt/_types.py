@@ -1,77 +1,134 @@
-"""dtypes, devices, memory formats, sizes."""
+"""dtypes, devices, memory formats and sizes."""
+from __future__ import annotations
+
 from math import prod
 from struct import Struct
 
 from . import _tables
 from .errors import DeviceError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, SupportsIndex, overload
+else:
+
+    def overload(function):
+        """Stands in for typing.overload at run time: importing typing takes milliseconds."""
+        return function
+
 
 class Named:
-    """What tt has under its name, of which there is one: a row of _tables.py."""
+    """A constant that prints and pickles as its name in tt. Its values are a row of _tables.py."""
 
     __slots__ = ()
+    name: str
 
-    def __init__(self, *row):
-        for name, value in zip(self.__slots__, row):
+    def __init__(self, *row: object) -> None:
+        names: tuple[str, ...] = self.__slots__
+        for name, value in zip(names, row):
             setattr(self, name, value)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "tt." + self.name
 
-    def __reduce__(self):
+    def __reduce__(self) -> str:
         return self.name
 
 
 class dtype(Named):
-    """The type of a tensor's elements. Compare by identity. kind: b bool, i integer, f floating, c complex."""
+    """The type of a tensor's elements. Each dtype is one object: compare with `is`.
+
+    name: such as "float32".
+    itemsize: bytes of an element.
+    kind: "b" for bool, "i" for integers, "f" for floating point, "c" for complex.
+    is_floating_point, is_complex, is_signed: bools.
+    """
 
     __slots__ = (
         "name",
-        "code",
+        "code",  # tt_dtype
         "itemsize",
         "kind",
         "is_floating_point",
         "is_complex",
         "is_signed",
-        "format",
-        "read",
-        "typestr",
-        "method",
-        "shown",
+        "format",  # type code of the array module, "" without one
+        "read",  # format of memoryview.cast; that of the parts for a complex dtype
+        "typestr",  # NumPy's, "" without one
+        "method",  # of Tensor, which converts to it
+        "shown",  # part of the name that Tensor.type() returns
     )
+    code: int
+    itemsize: int
+    kind: str
+    is_floating_point: bool
+    is_complex: bool
+    is_signed: bool
+    format: str
+    read: str
+    typestr: str
+    method: str
+    shown: str
 
-    def to_complex(self):
+    def to_complex(self) -> dtype:
+        """Returns the complex dtype of this precision: complex128 for float64, else complex64."""
         return BY_NAME["complex128" if self.name == "float64" else "complex64"]
 
 
 class memory_format(Named):
-    """How the elements of a result lie in memory. ndim: of the tensors that it is for, 0: any."""
+    """The order of a tensor's elements in memory. ndim: dimensions of its tensors, 0 for any."""
 
     __slots__ = ("name", "code", "ndim")
+    code: int
+    ndim: int
 
 
-DTYPES = (None, *(dtype(*row) for row in _tables.DTYPES))
-BY_NAME = {d.name: d for d in DTYPES[1:]}
+DTYPES: tuple[Any, ...] = (None, *(dtype(*row) for row in _tables.DTYPES))  # by tt_dtype
+BY_NAME: dict[str, dtype] = {row[0]: found for row, found in zip(_tables.DTYPES, DTYPES[1:])}
 BY_PYTHON_TYPE = {
-    kind: BY_NAME[name]
-    for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))
+    bool: BY_NAME["bool"],
+    int: BY_NAME["int64"],
+    float: BY_NAME["float64"],
+    complex: BY_NAME["complex128"],
 }
+MEMORY_FORMATS = {row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS}
 DEVICE_TYPES = {code: name for name, code in _tables.DEVICES.items()}
-PUBLIC = {
+# what tt has under these names: dtypes, some by a second name, and memory formats
+PUBLIC: dict[str, Any] = {
     **BY_NAME,
     **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()},
-    **{row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS},
+    **MEMORY_FORMATS,
 }
-BUILTIN_INT = int
-globals().update(PUBLIC)  # from here on, int is a dtype
+BOOL = BY_NAME["bool"]
+int64 = BY_NAME["int64"]
+float16, bfloat16 = BY_NAME["float16"], BY_NAME["bfloat16"]
+float32, float64 = BY_NAME["float32"], BY_NAME["float64"]
+complex64, complex128 = BY_NAME["complex64"], BY_NAME["complex128"]
+contiguous_format = MEMORY_FORMATS["contiguous_format"]
+preserve_format = MEMORY_FORMATS["preserve_format"]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Finds what pickled dtypes and memory formats refer to."""
+        if name in PUBLIC:
+            return PUBLIC[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class device:
-    """Where a tensor lives: device("cpu"), device("cuda:1"), device("cuda", 1)."""
+    """Where a tensor's memory is: device("cpu"), device("cuda:1"), device("cuda", 1), device("meta").
+
+    type: "cpu", "cuda", "meta" or "ext" (a host's own). index: an int, None for cpu and meta.
+    Raises DeviceError for any other name.
+    """
 
     __slots__ = ("type", "index")
+    type: str
+    index: int | None
 
-    def __new__(cls, type, index=None):
+    def __new__(cls, type: str | device, index: int | None = None) -> device:
         if isinstance(type, device):
             return type
         if not isinstance(type, str):
@@ -83,68 +140,80 @@ class device:
             raise DeviceError(
                 f"device: '{type}' is no device: must be cpu, meta, cuda or cuda:INDEX"
             )
-        return cls.of(_tables.DEVICES[kind], BUILTIN_INT(number) if colon else index or 0)
+        return cls.of(_tables.DEVICES[kind], int(number) if colon else index or 0)
 
     @classmethod
-    def of(cls, code, index):
+    def of(cls, code: int, index: int) -> device:
+        """Returns the device of a tt_device_type and an index."""
         made = object.__new__(cls)
         made.type = DEVICE_TYPES[code]
         made.index = index if made.type in ("cuda", "ext") else None
         return made
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.type, self.index))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return device, (str(self),)
 
     @property
-    def code(self):
+    def code(self) -> int:
+        """The tt_device_type."""
         return _tables.DEVICES[self.type]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __repr__(self):
-        return (
-            f"device(type='{self.type}')"
-            if self.index is None
-            else f"device(type='{self.type}', index={self.index})"
-        )
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
 
 
-ONLY = {d.code: d for d in (device("cpu"), device("meta"))}  # of which there is no second
+WITHOUT_INDEX = {d.code: d for d in (device("cpu"), device("meta"))}  # one object each
 
 
-class Size(tuple):
+class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple of ints."""
 
     __slots__ = ()
 
-    def numel(self):
+    def numel(self) -> int:
+        """Returns the number of elements of a tensor of this shape."""
         return prod(self)
 
-    def __getitem__(self, key):
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int:
+        ...
+
+    @overload
+    def __getitem__(self, key: slice) -> Size:
+        ...
+
+    def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
         return Size(found) if isinstance(key, slice) else found
 
-    def __add__(self, other):
-        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
+    def __add__(self, other: Any) -> Size:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(tuple.__add__(self, other))
 
-    def __radd__(self, other):
-        return Size(other + tuple(self)) if isinstance(other, tuple) else NotImplemented
+    def __radd__(self, other: Any) -> Size:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(other + tuple(self))
 
-    def __mul__(self, times):
+    def __mul__(self, times: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"tt.Size([{', '.join(map(str, self))}])"
 
 
-# PACK[n](*ints) -> the n int64 as C reads them
-PACK = [Struct(f"{n}q").pack for n in range(65)]
+# PACK[n](*ints) packs n ints as C's int64_t
+PACK: list[Callable[..., bytes]] = [Struct(f"{n}q").pack for n in range(65)]

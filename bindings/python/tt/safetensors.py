@@ -1,43 +1,63 @@
 """Files of tensors, with the names of the safetensors package: save_file, load_file, safe_open."""
+from __future__ import annotations
+
 import os
 from ctypes import byref, c_void_p
 
 from ._handles import SafeTensorsHandle, safetensors_save
 from ._lib import call, quick
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Union
 
-def save_file(tensors, filename, metadata=None):
-    """Writes a dict of tensors, atomically: after a crash filename is the old file or the new one. metadata: a dict of texts."""
-    pairs = [text for pair in metadata.items() for text in pair] if metadata else None
+    from typing_extensions import Self
+
+    from ._tensor import Tensor
+
+    Path = Union[str, bytes, os.PathLike[str]]
+
+
+def save_file(
+    tensors: Mapping[str, Tensor], filename: Path, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Writes tensors by name. After a crash the file is the old or the new one.
+
+    metadata: strings that the file has beside the tensors.
+    Raises TtError for complex128, which the format lacks.
+    """
+    pairs = None
+    if metadata:
+        pairs = [text for pair in metadata.items() for text in pair]
     safetensors_save(filename, list(tensors), list(tensors.values()), pairs)
 
 
 class safe_open(SafeTensorsHandle):
-    """An open file, whose tensors are read when they are asked for. A context manager."""
+    """An open file, whose tensors are read when they are asked for. It is a context manager.
+
+    mmap: tensors are read-only views of the file, which must not be changed while they exist.
+    Raises FileError or FormatError.
+    """
 
     __slots__ = ()
 
-    def __init__(self, filename, mmap=False):
-        """mmap: tensors are read-only and lie in the file as mapped into memory."""
-        call(
-            "tt_safetensors_map" if mmap else "tt_safetensors_open",
-            os.fsencode(filename),
-            byref(self),
-        )
+    def __init__(self, filename: Path, mmap: bool = False) -> None:
+        open_file = "tt_safetensors_map" if mmap else "tt_safetensors_open"
+        call(open_file, os.fsencode(filename), byref(self))
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
-        h, self._address = c_void_p(self._address), None
-        quick.tt_safetensors_release(h)
+    def __exit__(self, *_: object) -> None:
+        handle, self._address = c_void_p(self._address), None
+        quick.tt_safetensors_release(handle)
 
-    def get_tensor(self, name):
-        """A new tensor on the CPU."""
+    def get_tensor(self, name: str) -> Tensor:
+        """Returns a tensor on the CPU. Raises OutOfRangeError for an unknown name."""
         return self.get(self.find(name))
 
 
-def load_file(filename, mmap=False):
-    """A dict of all tensors of the file."""
+def load_file(filename: Path, mmap: bool = False) -> dict[str, Tensor]:
+    """Returns all tensors of a file by name. mmap: see safe_open."""
     with safe_open(filename, mmap) as f:
         return {name: f.get_tensor(name) for name in f.keys()}

@@ -109,10 +109,10 @@ PLACES = {
 # where -> name -> function, where that goes by another name
 OTHERS = {
     "tt": {
-        "absolute": "abs", "adaptive_max_pool1d": "nn._images.adaptive_max_pool1d", "arccos": "acos", "arcsin": "asin",
+        "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d", "arccos": "acos", "arcsin": "asin",
         "arctan": "atan", "arctan2": "atan2", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
-        "greater_equal": "ge", "less": "lt", "less_equal": "le", "max_pool1d": "nn._images.max_pool1d",
-        "max_pool2d": "nn._images.max_pool2d", "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",
+        "greater_equal": "ge", "less": "lt", "less_equal": "le", "max_pool1d": "nn.pooling.max_pool1d",
+        "max_pool2d": "nn.pooling.max_pool2d", "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",
         "swapaxes": "transpose", "swapdims": "transpose", "true_divide": "div"
     },
     "Tensor": {
@@ -125,9 +125,9 @@ OTHERS = {
         "swapdims_": "transpose_", "true_divide": "div", "true_divide_": "div_", "where": "_m_where"
     },
     "nn.functional": {
-        "adaptive_avg_pool2d": "nn._images.adaptive_avg_pool2d", "adaptive_max_pool1d": "nn._images.adaptive_max_pool1d",
-        "adaptive_max_pool2d": "nn._images.adaptive_max_pool2d", "interpolate": "nn._images.interpolate",
-        "max_pool1d": "nn._images.max_pool1d", "max_pool2d": "nn._images.max_pool2d"
+        "adaptive_avg_pool2d": "nn.pooling.adaptive_avg_pool2d", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
+        "adaptive_max_pool2d": "nn.pooling.adaptive_max_pool2d", "interpolate": "nn.pooling.interpolate",
+        "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d"
     },
 }
 HOME = {name: module for module, names in MODULES.items() for name in names.split()}

@@ -1,53 +1,77 @@
-"""Gradients: backward, grad, functions with a gradient of their own, grad modes."""
+"""Gradients: backward, grad, grad modes, and functions with a gradient of their own.
+
+Grad modes are the thread's: another thread, also one that is started in a block of no_grad, records.
+"""
+from __future__ import annotations
+
 from contextlib import ContextDecorator
 from functools import wraps
 from inspect import isgeneratorfunction
 
-from .._handles import (
-    backward,
-    grad,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    switch_anomaly,
-    switch_grad,
-)  # noqa: F401
+from .._handles import backward, grad, is_anomaly_enabled, is_grad_enabled
+from .._handles import switch_anomaly, switch_grad
+from .._types import overload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Generator, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    Switch = Callable[[bool], int]
+
+__all__ = [
+    "Function",
+    "Mode",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
 
 
 class Mode(ContextDecorator):
-    """A mode that is on, or off, within: a context manager, which may be nested, and a decorator."""
+    """A mode of this thread in a block or, as a decorator, in a function. It may be nested."""
 
-    def __init__(self, on, switch=switch_grad):
-        self.on, self.switch, self.previous = bool(on), switch, []
+    def __init__(self, on: bool, switch: Switch = switch_grad) -> None:
+        self.on, self.switch = bool(on), switch
+        self.previous: list[Any] = []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.previous.append(self.switch(self.on))
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.switch(self.previous.pop())
 
-    def _recreate_cm(self):
-        """Of a decorator: each call has its own."""
+    def _recreate_cm(self) -> Mode:
+        """Returns the context manager of one call of a decorated function."""
         return Mode(self.on, self.switch)
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         if not isgeneratorfunction(function):
             return super().__call__(function)
 
         @wraps(function)
-        def generator(*args, **kwargs):
+        def generator(*args: Any, **kwargs: Any) -> Any:
             return (yield from self._resumed(function(*args, **kwargs)))
 
-        return generator
+        return generator  # type: ignore[return-value]
 
-    def _resumed(self, generator):
-        """The same generator, whose body alone is in the mode: not who takes what it yields."""
-        resume, given = generator.send, None
+    def _resumed(self, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Runs the generator's body in the mode, and the code between its values outside of it."""
+        resume: Callable[[Any], Any] = generator.send
+        given: Any = None
         try:
             while True:
                 with self._recreate_cm():
-                    found = resume(given)
+                    value = resume(given)
                 try:
-                    resume, given = generator.send, (yield found)
+                    resume, given = generator.send, (yield value)
                 except GeneratorExit:
                     with self._recreate_cm():
                         generator.close()
@@ -58,45 +82,81 @@ class Mode(ContextDecorator):
             return end.value
 
 
-def no_grad(function=None):
-    """Operators inside record no gradients. A mode of this thread: others, also those started inside, record as before."""
+@overload
+def no_grad(function: None = None) -> Mode:
+    ...
+
+
+@overload
+def no_grad(function: F) -> F:
+    ...
+
+
+def no_grad(function: Any = None) -> Any:
+    """Operators record no gradients in the block, or in the decorated function.
+
+    The mode is this thread's: other threads, also those that are started in the block, record as before.
+    """
     return Mode(False) if function is None else Mode(False)(function)
 
 
-def enable_grad(function=None):
-    """Operators inside record gradients, also within no_grad."""
+@overload
+def enable_grad(function: None = None) -> Mode:
+    ...
+
+
+@overload
+def enable_grad(function: F) -> F:
+    ...
+
+
+def enable_grad(function: Any = None) -> Any:
+    """Operators record gradients in the block, or in the decorated function, also within no_grad."""
     return Mode(True) if function is None else Mode(True)(function)
 
 
-def inference_mode(mode=True):
-    """As no_grad; tensors made inside are ordinary ones. inference_mode(False) changes nothing."""
+@overload
+def inference_mode(mode: bool = True) -> Mode:
+    ...
+
+
+@overload
+def inference_mode(mode: F) -> F:
+    ...
+
+
+def inference_mode(mode: Any = True) -> Any:
+    """Is no_grad(): tensors that are made in the block are ordinary ones. False changes nothing."""
     return no_grad(mode) if callable(mode) else Mode(not mode and is_grad_enabled())
 
 
 class set_grad_enabled(Mode):
-    """Sets the mode at once; as a context manager only until its end."""
+    """Switches recording on or off, at once; as a context manager until the end of the block."""
 
-    def __init__(self, mode, switch=switch_grad):
+    def __init__(self, mode: bool, switch: Switch = switch_grad) -> None:
         super().__init__(mode, switch)
         super().__enter__()
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.switch(self.on)
 
-    def __call__(self, function):
-        """As a decorator: within the function alone."""
+    def __call__(self, function: F) -> F:
+        """As a decorator it switches within the function only."""
         self.__exit__()
         return super().__call__(function)
 
 
-def set_detect_anomaly(mode, check_nan=True):
-    """Backward fails at the first operator whose gradient has nan, and names it; as a context manager until its end."""
+def set_detect_anomaly(mode: bool, check_nan: bool = True) -> set_grad_enabled:
+    """Makes backward fail at the first operator whose gradient contains nan, and name it.
+
+    It switches at once; as a context manager until the end of the block.
+    """
     return set_grad_enabled(mode and check_nan, switch_anomaly)
 
 
-def detect_anomaly(check_nan=True):
-    """with detect_anomaly(): …"""
+def detect_anomaly(check_nan: bool = True) -> set_grad_enabled:
+    """Is set_detect_anomaly(True)."""
     return set_detect_anomaly(True, check_nan)
 
 
-from .function import Function  # noqa: E402, F401  (which needs the modes)
+from .function import Function  # noqa: E402  (which needs the modes)

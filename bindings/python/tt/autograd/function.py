@@ -1,4 +1,6 @@
-"""Functions of Python with a gradient of their own, as torch.autograd.Function."""
+"""Functions with a gradient written in Python, as torch.autograd.Function."""
+from __future__ import annotations
+
 from ctypes import byref, c_int64, c_void_p
 from functools import partial
 
@@ -9,65 +11,76 @@ from .._lib import call, result
 from .._tensor import Tensor, wrap
 from . import is_grad_enabled, no_grad, switch_grad
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
 
 class Context:
-    """The first argument of forward and backward; keeps what is assigned to it."""
+    """The first argument of forward and backward. Attributes that forward sets are there in backward.
 
-    needs_input_grad, materialize_grads = (), True
-    _saved, _node, _plain, _dirty = (
-        (),
-        None,
-        (),
-        (),
-    )  # saved: tensors until apply has given them to C, then their numbers there
+    needs_input_grad: a bool for each argument of apply: does it require a gradient?
+    """
 
-    def save_for_backward(self, *tensors):
-        """Keeps inputs or results for backward, where saved_tensors gives them back."""
+    needs_input_grad: tuple[bool, ...] = ()
+    materialize_grads = True
+    _saved: Any = ()  # tensors; their numbers in C once apply has handed them over
+    _node: Any = None  # C's node while backward runs
+    _non_differentiable: tuple[Tensor, ...] = ()
+    _dirty: tuple[Tensor, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keeps inputs or results for backward, where saved_tensors returns them."""
         self._saved = tensors
 
     @property
-    def saved_tensors(self):
+    def saved_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of save_for_backward.
+
+        Raises AutogradError if one was changed in place, or the graph has been released.
+        """
         if self._node is None:
             return self._saved
         return tuple(
             result(Tensor, "tt_function_saved", self._node, c_int64(i)) for i in self._saved
         )
 
-    def mark_non_differentiable(self, *tensors):
-        """These results have no gradient."""
-        self._plain = tensors
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Declares results that have no gradient."""
+        self._non_differentiable = tensors
 
-    def mark_dirty(self, *tensors):
-        """These inputs are changed in place, and returned: they become the results."""
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Declares inputs that forward changes in place. forward must return them."""
         self._dirty = tensors
 
-    def set_materialize_grads(self, value):
-        """False: backward gets None, not zeros, where a result has no gradient."""
+    def set_materialize_grads(self, value: bool) -> None:
+        """False: backward receives None, not zeros, for a result without a gradient."""
         self.materialize_grads = bool(value)
 
 
 class Call:
-    """One application: what C's callbacks need."""
+    """One application of a Function: the methods that C calls."""
 
-    def __init__(self, cls, ctx, args, outs):
-        self.cls, self.ctx, self.outs = cls, ctx, outs
-        self.takes = [isinstance(a, Tensor) for a in args]
-        self.zeros = [
-            partial(_ops.zeros, o.shape, dtype=o.dtype, device=o.device)
-            if isinstance(o, Tensor)
-            else None
-            for o in outs
-        ]
+    def __init__(
+        self, cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]
+    ) -> None:
+        self.cls, self.ctx = cls, ctx
+        self.outs: Any = outs
+        self.is_tensor = [isinstance(a, Tensor) for a in args]
+        self.zeros = [zeros_like(o) if isinstance(o, Tensor) else None for o in outs]
 
-    def forward(self, f, _inputs):
+    def forward(self, f: int, _inputs: Any) -> list[Tensor]:
+        """Hands the results and the saved tensors over to C."""
         saved, outs, self.outs = self.ctx._saved, self.outs, None
         call("tt_function_save", c_void_p(f), pointers(saved), length(saved))
         self.ctx._saved = range(len(saved))
         return [o for o in outs if isinstance(o, Tensor)]
 
-    def backward(self, f, grads):
-        grads = iter(grads)
-        given = [next(grads) if zeros else None for zeros in self.zeros]
+    def backward(self, f: int, grads: tuple[Tensor | None, ...]) -> list[Tensor | None]:
+        remaining = iter(grads)
+        given = [next(remaining) if zeros else None for zeros in self.zeros]
         if self.ctx.materialize_grads:
             given = [zeros() if zeros and g is None else g for g, zeros in zip(given, self.zeros)]
         self.ctx._node = c_void_p(f)
@@ -75,41 +88,60 @@ class Call:
             found = self.cls.backward(self.ctx, *given)
         finally:
             self.ctx._node = None
-        found = found if isinstance(found, tuple) else (found,)
-        name, n = self.cls.__name__ + "Backward", len(self.takes)
-        if len(found) < n or any(g is not None for g in found[n:]):
+        return self._checked(found if isinstance(found, tuple) else (found,))
+
+    def _checked(self, grads: tuple[Any, ...]) -> list[Tensor | None]:
+        """Returns the gradients of the tensors among the arguments."""
+        name, n = self.cls.__name__ + "Backward", len(self.is_tensor)
+        if len(grads) < n or any(g is not None for g in grads[n:]):
             raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {n}, got {len(found)})"
+                f"function {name} returned an incorrect number of gradients "
+                f"(expected {n}, got {len(grads)})"
             )
-        if any(g is not None and not takes for g, takes in zip(found, self.takes)):
+        if any(g is not None and not is_tensor for g, is_tensor in zip(grads, self.is_tensor)):
             raise RuntimeError(
                 f"function {name} returned a gradient for an argument that is no Tensor"
             )
-        return [g for g, takes in zip(found, self.takes) if takes]
+        return [g for g, is_tensor in zip(grads, self.is_tensor) if is_tensor]
+
+
+def zeros_like(t: Tensor) -> Callable[[], Tensor]:
+    """Returns a function that makes zeros of this shape, which does not keep t alive."""
+    return partial(_ops.zeros, t.shape, dtype=t.dtype, device=t.device)
 
 
 class Function:
-    """Base class: static methods forward(ctx, …) and backward(ctx, *grads); or forward(…) and setup_context(ctx, inputs, output). apply calls it."""
+    """Base class of functions with a gradient of their own.
 
-    def __init__(self):
-        raise TypeError(
-            f"{type(self).__name__}: call {type(self).__name__}.apply(…), with static methods forward and backward"
-        )
+    A subclass defines static methods: forward(ctx, *args) and backward(ctx, *grads); or forward(*args),
+    setup_context(ctx, inputs, output) and backward. Call it with apply(*args).
+    """
+
+    def __init__(self) -> None:
+        name = type(self).__name__
+        raise TypeError(f"{name}: call {name}.apply(…), with static methods forward and backward")
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """forward(ctx, *args) returns the results: a tensor or a tuple. It is not recorded."""
         raise NotImplementedError("a Function must define forward")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(*args: Any, **kwargs: Any) -> Any:
+        """setup_context(ctx, inputs, output) keeps what backward needs, if forward takes no ctx."""
         raise NotImplementedError
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """backward(ctx, *grads) returns a gradient, or None, for each argument of apply.
+
+        grads: the gradients of the results.
+        """
         raise NotImplementedError("a Function must define backward to be differentiated")
 
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args: Any) -> Any:
+        """Calls forward with args, and records the call if a tensor among them requires a gradient."""
         ctx = Context()
         recorded = is_grad_enabled()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -124,47 +156,51 @@ class Function:
             try:
                 switch_grad(recorded)
             finally:
-                switch_grad(
-                    recorded
-                )  # now at the latest: what a signal's handler raises may have come before it
+                switch_grad(recorded)  # again: a signal handler may have raised before the first
         outs = output if isinstance(output, tuple) else (output,)
-        if not (
-            recorded and any(ctx.needs_input_grad) and any(isinstance(o, Tensor) for o in outs)
-        ):
+        has_tensors = any(isinstance(o, Tensor) for o in outs)
+        if not (recorded and any(ctx.needs_input_grad) and has_tensors):
             return output
-        plain, changed = (
-            [any(o is m for m in marked) for o in outs] for marked in (ctx._plain, ctx._dirty)
-        )
-        ctx._plain = ctx._dirty = ()  # with history, they would keep ctx and themselves alive
-        if any(
-            dirty and (o._is_view() or o.is_leaf and o.requires_grad)
-            for o, dirty in zip(outs, changed)
-        ):
-            raise errors.AutogradError(
-                "mark_dirty(): a leaf that requires a gradient, or a view, cannot be changed in place by a Function"
-            )
-        given, n = [a for a in args if isinstance(a, Tensor)], sum(
-            isinstance(o, Tensor) for o in outs
-        )
-        results = Call(
-            cls, ctx, args, tuple(o.detach() if dirty else o for o, dirty in zip(outs, changed))
-        )
-        made = (c_void_p * n)()
+        results = cls._recorded(ctx, args, outs)
+        return results if isinstance(output, tuple) else results[0]
+
+    @classmethod
+    def _recorded(
+        cls, ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Records a call. Returns its results as results of the recorded operator."""
+        non_differentiable = [any(o is t for t in ctx._non_differentiable) for o in outs]
+        dirty = [any(o is t for t in ctx._dirty) for o in outs]
+        ctx._non_differentiable = ctx._dirty = ()  # results with a history would keep ctx alive
+        for o, is_dirty in zip(outs, dirty):
+            if is_dirty and (o._is_view() or o.is_leaf and o.requires_grad):
+                raise errors.AutogradError(
+                    "mark_dirty(): a leaf that requires a gradient, or a view, cannot be changed "
+                    "in place by a Function"
+                )
+        given = [a for a in args if isinstance(a, Tensor)]
+        n = sum(isinstance(o, Tensor) for o in outs)
+        values = tuple(o.detach() if is_dirty else o for o, is_dirty in zip(outs, dirty))
+        callbacks = Call(cls, ctx, args, values)
+        made: Any = (c_void_p * n)()
         call(
             "tt_function_apply",
-            byref(tt_function_def(results, name=cls.__name__.encode())),
+            byref(tt_function_def(callbacks, name=cls.__name__.encode())),
             pointers(given),
             length(given),
             made,
             c_int64(n),
         )
-        made = map(wrap, made)
-        found = tuple(next(made) if isinstance(o, Tensor) else o for o in outs)
-        found = tuple(t.detach() if no else t for t, no in zip(found, plain))
-        found = tuple(o._become(t) if dirty else t for o, t, dirty in zip(outs, found, changed))
-        return found if isinstance(output, tuple) else found[0]
+        tensors = iter([wrap(handle) for handle in made])
+        results = []
+        for o, has_no_grad, is_dirty in zip(outs, non_differentiable, dirty):
+            recorded = next(tensors) if isinstance(o, Tensor) else o
+            if has_no_grad:
+                recorded = recorded.detach()
+            results.append(o._become(recorded) if is_dirty else recorded)
+        return tuple(results)
 
 
-def once_differentiable(backward):
-    """For a backward that computes without recording: its results have no gradients."""
+def once_differentiable(backward: F) -> F:
+    """Decorates a backward that is not recorded: its results have no gradients."""
     return no_grad(backward)

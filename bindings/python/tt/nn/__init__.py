@@ -1,18 +1,25 @@
 """Layers and models, by the names of torch.nn."""
-from . import functional, utils
-from . import attention, conv, embedding, init  # noqa: F401  (they put classes among the layers)
+from . import _layers, functional, init, utils
+from ._layers import *  # noqa: F403
+from .attention import MultiheadAttention
 from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from .layers import LAYERS
+from .conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .embedding import Embedding
+from .layer import LAYERS
 from .module import Module
 from .parameter import Buffer, Parameter
 
-globals().update(LAYERS)
 __all__ = [
     "Buffer",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Embedding",
     "Identity",
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "Parameter",
     "ParameterDict",
     "ParameterList",
@@ -20,5 +27,7 @@ __all__ = [
     "functional",
     "init",
     "utils",
-    *LAYERS,
 ]
+__all__ += _layers.__all__
+for _layer in LAYERS.values():
+    _layer.__module__ = __name__

@@ -1,12 +1,23 @@
-"""Full backward hooks of modules, as PyTorch's: inputs and results pass a function that changes nothing, whose backward runs the hooks."""
+"""Full backward hooks of modules, as PyTorch's.
+
+The inputs and the results of a module pass through an identity function whose backward calls the hooks.
+"""
+from __future__ import annotations
+
 from .. import _ops
 from .._tensor import Tensor
 from ..autograd import is_grad_enabled
 from ..autograd.function import Function
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable
+
+    Grads = tuple[Any, ...]
+
 
 class Pass(Function):
-    """run(grads) gives the gradients that go on."""
+    """The identity. backward returns run(grads), a list of gradients."""
 
     @staticmethod
     def forward(ctx, run, *tensors):
@@ -19,78 +30,93 @@ class Pass(Function):
         return (None, *ctx.run(grads))
 
 
-def replaced(grads, found, what):
-    if found is None:
+def replaced(grads: Grads, result: Any, what: str) -> Grads:
+    """Returns what a hook has returned in the place of grads; grads for None."""
+    if result is None:
         return grads
-    found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    if len(found) != len(grads):
+    result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if len(result) != len(grads):
         raise RuntimeError(
-            f"Backward {what} returned {len(found)} gradients: expected {len(grads)}"
+            f"Backward {what} returned {len(result)} gradients: expected {len(grads)}"
         )
-    return found
+    return result
 
 
 class Watch:
-    """One call of a module with the hooks that it has then."""
+    """One call of a module, with the backward hooks that the module has at that time."""
 
-    def __init__(self, module, hooks, pre_hooks):
+    def __init__(self, module: Any, hooks: Iterable[Any], pre_hooks: Iterable[Any]) -> None:
         self.module, self.hooks, self.pre_hooks = module, list(hooks), list(pre_hooks)
-        self.facts, self.inputs_recorded, self.grad_output = [], False, None
+        self.input_facts: list[Any] = []  # (shape, dtype, device) of tensors, None for others
+        self.inputs_recorded = False  # does an input require a gradient?
+        self.grad_output: Grads | None = None
 
-    def inputs(self, args):
-        self.facts = [(a.shape, a.dtype, a.device) if isinstance(a, Tensor) else None for a in args]
+    def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the arguments for forward."""
+        for a in args:
+            facts = (a.shape, a.dtype, a.device) if isinstance(a, Tensor) else None
+            self.input_facts.append(facts)
         args, self.inputs_recorded = self._passed(args, self._on_inputs)
         return args
 
-    def results(self, result):
+    def results(self, result: Any) -> Any:
+        """Returns forward's result for the caller."""
         if isinstance(result, Tensor):
             return self._passed((result,), self._on_results)[0][0]
-        return self._passed(result, self._on_results)[0] if isinstance(result, tuple) else result
+        if isinstance(result, tuple):
+            return self._passed(result, self._on_results)[0]
+        return result
 
     @staticmethod
-    def _passed(values, on_grads):
-        """(values with what needs a gradient behind a Pass, whether there was any)"""
-        places = (
-            [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
-            if is_grad_enabled()
-            else []
-        )
+    def _passed(
+        values: tuple[Any, ...], on_grads: Callable[[Grads], Grads]
+    ) -> tuple[tuple[Any, ...], bool]:
+        """Passes tensors that require gradients through Pass. Returns (values, are there any)."""
+        places = []
+        if is_grad_enabled():
+            places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
         if not places:
             return values, False
 
-        def run(grads):
+        def run(grads: Grads) -> list[Any]:
             full = [None] * len(values)
             for i, g in zip(places, grads):
                 full[i] = g
-            full = on_grads(tuple(full))
-            return [full[i] for i in places]
+            changed = on_grads(tuple(full))
+            return [changed[i] for i in places]
 
         passed = list(values)
         for i, t in zip(places, Pass.apply(run, *(values[i] for i in places))):
             passed[i] = t
         return tuple(passed), True
 
-    def _on_results(self, grads):
+    def _on_results(self, grads: Grads) -> Grads:
         for hook in self.pre_hooks:
             grads = replaced(grads, hook(self.module, grads), "pre hook")
         self.grad_output = grads
-        if not self.inputs_recorded and any(
-            g is not None for g in self._on_inputs((None,) * len(self.facts))
-        ):
-            raise RuntimeError(
-                "Backward hook of a module none of whose inputs requires a gradient returned one: it must return None"
-            )
+        if not self.inputs_recorded:
+            no_grads = (None,) * len(self.input_facts)
+            if any(g is not None for g in self._on_inputs(no_grads)):
+                raise RuntimeError(
+                    "Backward hook of a module none of whose inputs requires a gradient "
+                    "returned one: it must return None"
+                )
         return grads
 
-    def _on_inputs(self, grads):
+    def _on_inputs(self, grads: Grads) -> Grads:
         grad_output, self.grad_output = self.grad_output, None
-        if grad_output is None:  # this backward did not come through the module
+        if grad_output is None:  # this backward did not pass through the module's results
             return grads
         if self.inputs_recorded:
-            grads = tuple(
-                _ops.zeros(f[0], dtype=f[1], device=f[2]) if f and g is None else g
-                for f, g in zip(self.facts, grads)
-            )
+            grads = tuple(map(self._materialized, grads, self.input_facts))
         for hook in self.hooks:
             grads = replaced(grads, hook(self.module, grads, grad_output), "hook")
         return grads
+
+    @staticmethod
+    def _materialized(grad: Any, facts: Any) -> Any:
+        """Returns zeros for a tensor without a gradient."""
+        if grad is not None or facts is None:
+            return grad
+        shape, dtype, device = facts
+        return _ops.zeros(shape, dtype=dtype, device=device)

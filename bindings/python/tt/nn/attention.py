@@ -1,40 +1,51 @@
-"""MultiheadAttention: the options of its forward."""
+"""MultiheadAttention, whose forward has options."""
+from __future__ import annotations
+
 from ctypes import byref
 from struct import Struct
 
-from .._kinds import kind_name
-from .._convert import tensor_address
-from .._lib import fail, lib, local
-from .._tensor import Tensor, new
-from .layers import LAYERS
+from .._convert import instance, tensor_address
+from .._lib import fail, lib, local, new
+from .._tensor import Tensor
+from . import _layers
 
-OPTIONS = Struct("QPiPii")
+OPTIONS = Struct("QPiPii")  # tt_nn_multihead_attention_forward_opts
+ALL_GIVEN = 31
 
 
-class MultiheadAttention(LAYERS["MultiheadAttention"]):
-    __doc__ = LAYERS["MultiheadAttention"].__doc__
+class MultiheadAttention(_layers.MultiheadAttention):
+    __doc__ = _layers.MultiheadAttention.__doc__
+    _class = "MultiheadAttention"
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns (output, weights).
+
+        query: (L, N, E), or (N, L, E) if batch_first; key and value likewise with S for L. N may be
+            missing. The output has query's shape.
+        key_padding_mask: (N, S); True, or -inf, excludes a key.
+        attn_mask: (L, S) or (N heads, L, S); bool (True excludes) or added to the scores.
+        need_weights: also returns weights (N, L, S), per head (N, heads, L, S) if average_attn_weights
+            is False. Without weights they are None and the computation is faster.
+        is_causal: a hint that attn_mask is causal.
+        """
+        op = "MultiheadAttention"
         for name, x in (("query", query), ("key", key), ("value", value)):
-            if not isinstance(x, Tensor):
-                raise TypeError(
-                    f"MultiheadAttention(): argument '{name}' must be Tensor, not {kind_name(x)}"
-                )
+            instance(Tensor, x, op, name)
         opts = OPTIONS.pack(
-            31,
-            tensor_address(key_padding_mask, "MultiheadAttention", "key_padding_mask"),
+            ALL_GIVEN,
+            tensor_address(key_padding_mask, op, "key_padding_mask"),
             bool(need_weights),
-            tensor_address(attn_mask, "MultiheadAttention", "attn_mask"),
+            tensor_address(attn_mask, op, "attn_mask"),
             bool(average_attn_weights),
             bool(is_causal),
         )
@@ -44,6 +55,3 @@ class MultiheadAttention(LAYERS["MultiheadAttention"]):
         ):
             fail()
         return out, weights if weights._address else None
-
-
-LAYERS["MultiheadAttention"] = MultiheadAttention

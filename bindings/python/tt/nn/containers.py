@@ -1,4 +1,6 @@
-"""Containers: modules of modules, and lists of parameters."""
+"""Containers: modules of modules, and lists and dicts of parameters."""
+from __future__ import annotations
+
 from collections import OrderedDict
 from itertools import groupby
 from operator import index
@@ -6,197 +8,211 @@ from operator import index
 from .module import Module
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+
+    from typing_extensions import Self
+
+    from .._tensor import Tensor
+
 
 class Identity(Module):
-    """Its input. Takes and ignores any arguments."""
+    """Returns its input. The constructor ignores its arguments."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input
 
 
-class Items(Module):
-    """What lists and dicts share: their items are children, or parameters."""
+class Container(Module):
+    """What lists and dicts share: their items are child modules, or parameters."""
 
-    group = "_modules"
+    _group = "_modules"
 
     @property
-    def items_(self):
-        return self.__dict__[self.group]
+    def _items(self) -> dict[str, Any]:
+        return self.__dict__[self._group]
 
-    def put(self, name, value):
+    def _put(self, name: str, value: Any) -> None:
         self.add_module(name, value)
 
-    def __len__(self):
-        return len(self.items_)
+    def __len__(self) -> int:
+        return len(self._items)
 
 
-class Listed(Items):
-    """Items under the numbers 0, 1, …"""
+class ListContainer(Container):
+    """Items under the names "0", "1", …"""
 
-    def __init__(self, values=None):
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self.extend(values or ())
 
-    def __iter__(self):
-        return iter(self.items_.values())
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items.values())
 
-    def __getitem__(self, i):
-        items = list(self.items_.values())
+    def __getitem__(self, i: Any) -> Any:
+        """An int gives an item, a slice a container of the same class."""
+        items = list(self._items.values())
         return type(self)(items[i]) if isinstance(i, slice) else items[i]
 
-    def __setitem__(self, i, value):
-        self.put(list(self.items_)[index(i)], value)
+    def __setitem__(self, i: int, value: Any) -> None:
+        self._put(list(self._items)[index(i)], value)
 
-    def __delitem__(self, i):
+    def __delitem__(self, i: int | slice) -> None:
         items = list(self)
         del items[i]
-        self.items_.clear()
+        self._items.clear()
         self.extend(items)
 
-    def pop(self, i=-1):
+    def pop(self, i: int | slice = -1) -> Any:
+        """Removes and returns an item."""
         value = self[i]
         del self[i]
         return value
 
-    def __add__(self, others):
-        return self.of([*self, *others])
+    def __add__(self, others: Iterable[Any]) -> Self:
+        return self._of([*self, *others])
 
-    def __iadd__(self, others):
+    def __iadd__(self, others: Iterable[Any]) -> Self:
         return self.extend(others)
 
-    def of(self, values):
-        """Another one with these items."""
+    def _of(self, values: Iterable[Any]) -> Self:
+        """Returns another container with these items."""
         return type(self)(values)
 
-    def append(self, value):
-        self.put(str(len(self)), value)
+    def append(self, value: Any) -> Self:
+        """Adds an item at the end. Returns self."""
+        self._put(str(len(self)), value)
         return self
 
-    def extend(self, values):
-        for v in values:
-            self.append(v)
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Adds items at the end. Returns self."""
+        for value in values:
+            self.append(value)
         return self
 
-    def insert(self, i, value):
+    def insert(self, i: int, value: Any) -> Self:
+        """Inserts an item before the i-th. Returns self."""
         items = list(self)
         items.insert(i, value)
-        self.items_.clear()
+        self._items.clear()
         return self.extend(items)
 
 
-class Named(Items):
-    """Items under names."""
+class DictContainer(Container):
+    """Items under names of the user's."""
 
-    def __init__(self, values=None):
+    def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
         self.update(values or {})
 
-    def update(self, values):
-        for name, v in values.items() if hasattr(values, "items") else values:
-            self[name] = v
+    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Adds the items of a dict, or (name, item) pairs."""
+        for name, value in dict(values).items():
+            self[name] = value
 
-    def __iter__(self):
-        return iter(self.items_)
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
 
-    def __contains__(self, name):
-        return name in self.items_
+    def __contains__(self, name: str) -> bool:
+        return name in self._items
 
-    def __getitem__(self, name):
-        return self.items_[name]
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
 
-    def __setitem__(self, name, value):
-        self.put(name, value)
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._put(name, value)
 
-    def __delitem__(self, name):
-        del self.items_[name]
+    def __delitem__(self, name: str) -> None:
+        del self._items[name]
 
-    def pop(self, name):
-        return self.items_.pop(name)
+    def pop(self, name: str) -> Any:
+        """Removes and returns an item."""
+        return self._items.pop(name)
 
-    def clear(self):
-        self.items_.clear()
+    def clear(self) -> None:
+        """Removes all items."""
+        self._items.clear()
 
-    def keys(self):
-        return self.items_.keys()
+    def keys(self) -> KeysView[str]:
+        return self._items.keys()
 
-    def values(self):
-        return self.items_.values()
+    def values(self) -> ValuesView[Any]:
+        return self._items.values()
 
-    def items(self):
-        return self.items_.items()
+    def items(self) -> ItemsView[str, Any]:
+        return self._items.items()
 
 
-class OfParameters:
-    """Items are parameters; other tensors are made such."""
+class OfParameters(Container):
+    """Items are parameters; other tensors become parameters."""
 
-    group = "_parameters"
+    _group = "_parameters"
 
-    def put(self, name, value):
+    def _put(self, name: str, value: Any) -> None:
         setattr(self, name, value if isinstance(value, Parameter) else Parameter(value))
 
-    def _printed(self):
-        return [
-            (name, f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]")
-            for name, p in self.items_.items()
-        ]
+    def _printed(self) -> list[tuple[str, str]]:
+        shown = []
+        for name, p in self._items.items():
+            size = "x".join(map(str, p.shape))
+            shown.append((name, f"Parameter containing: [{p.dtype} of size {size}]"))
+        return shown
 
 
-class Sequential(Listed):
-    """Modules in turn: Sequential(a, b, …) or Sequential(OrderedDict(name=a, …))."""
+class Sequential(ListContainer):
+    """Calls its modules in order, each with the result of the one before.
 
-    def __init__(self, *args):
+    Sequential(a, b, …) or Sequential(OrderedDict(name=a, …)).
+    """
+
+    def __init__(self, *args: Any) -> None:
         Module.__init__(self)
-        named = (
-            args[0].items()
-            if len(args) == 1 and isinstance(args[0], OrderedDict)
-            else ((str(i), m) for i, m in enumerate(args))
-        )
+        named: Any = ((str(i), m) for i, m in enumerate(args))
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            named = args[0].items()
         for name, m in named:
             self.add_module(name, m)
 
-    def forward(self, input):
+    def forward(self, input: Any) -> Any:
         for m in self:
             input = m(input)
         return input
 
-    def __getitem__(self, i):
-        return (
-            type(self)(OrderedDict(list(self._modules.items())[i]))
-            if isinstance(i, slice)
-            else super().__getitem__(i)
-        )
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[i]))
+        return super().__getitem__(i)
 
-    def of(self, values):
+    def _of(self, values: Iterable[Any]) -> Self:
         return type(self)(*values)
 
 
-class ModuleList(Listed):
-    """A list of modules."""
+class ModuleList(ListContainer):
+    """A list of modules. It has no forward of its own."""
 
-    def _printed(self):
-        """Equal neighbours together."""
-        groups = [
-            [name for name, _ in group] + [text]
-            for text, group in groupby(super()._printed(), lambda row: row[1])
-        ]
-        return [
-            (names[0], text)
-            if len(names) == 1
-            else (f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")
-            for *names, text in groups
-        ]
+    def _printed(self) -> list[tuple[str, str]]:
+        """Equal neighbours are printed once, as "(0-3): 4 x …"."""
+        shown = []
+        for text, group in groupby(super()._printed(), lambda row: row[1]):
+            names = [name for name, _ in group]
+            if len(names) == 1:
+                shown.append((names[0], text))
+            else:
+                shown.append((f"{names[0]}-{names[-1]}", f"{len(names)} x {text}"))
+        return shown
 
 
-class ModuleDict(Named):
-    """Modules by name."""
+class ModuleDict(DictContainer):
+    """A dict of modules. It has no forward of its own."""
 
 
-class ParameterList(OfParameters, Listed):
-    """A list of parameters."""
+class ParameterList(OfParameters, ListContainer):
+    """A list of parameters. Tensors that are added become parameters."""
 
 
-class ParameterDict(OfParameters, Named):
-    """Parameters by name."""
+class ParameterDict(OfParameters, DictContainer):
+    """A dict of parameters. Tensors that are added become parameters."""

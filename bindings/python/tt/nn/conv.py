@@ -1,60 +1,78 @@
-"""Transposed convolutions: the size of the result may be asked for."""
-from . import functional
-from .layers import LAYERS
+"""Transposed convolutions, whose forward can be given the size of the result."""
+from __future__ import annotations
+
+from . import _layers, functional
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+    from .._tensor import Tensor
 
 
-def output_padding(m, input, output_size):
-    """What the wanted size has more than the smallest possible one, in each dimension."""
-    n = len(m.kernel)
-    size = tuple(output_size)[-n:]
-    if len(tuple(output_size)) not in (n, input.ndim):
-        raise ValueError(f"{type(m).__name__}: output_size must have {n} or {input.ndim} numbers")
-    more = []
-    for i in range(n):
-        least = (
-            (input.shape[i - n] - 1) * m.steps[i]
-            - 2 * m.pads[i]
-            + m.spread[i] * (m.kernel[i] - 1)
+def per_dimension(value: Any, n: int) -> tuple[int, ...]:
+    """Returns a size as a tuple of n ints."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
+
+
+def output_padding(layer: Any, input: Tensor, output_size: Sequence[int], n: int) -> list[int]:
+    """Returns the output_padding with which the result has this size in its last n dimensions."""
+    sizes = list(output_size)
+    if len(sizes) not in (n, input.ndim):
+        raise ValueError(f"{layer._class}: output_size must have {n} or {input.ndim} numbers")
+    kernel = per_dimension(layer.kernel_size, n)
+    stride = per_dimension(layer.stride, n)
+    padding = per_dimension(layer.padding, n)
+    dilation = per_dimension(layer.dilation, n)
+    found = []
+    for i, size in enumerate(sizes[-n:]):
+        smallest = (
+            (input.shape[i - n] - 1) * stride[i]
+            - 2 * padding[i]
+            + dilation[i] * (kernel[i] - 1)
             + 1
         )
-        if not 0 <= size[i] - least < m.steps[i]:
+        largest = smallest + stride[i] - 1
+        if not smallest <= size <= largest:
             raise ValueError(
-                f"requested an output size of {list(size)}, but dimension {i} can be {least} to {least + m.steps[i] - 1}"
+                f"{layer._class}: output_size[{i}] is {size}: must be {smallest} to {largest}"
             )
-        more.append(size[i] - least)
-    return tuple(more)
+        found.append(size - smallest)
+    return found
 
 
-def transposed(n):
-    """ConvTranspose<n>d with forward(input, output_size=None)."""
-    base = LAYERS[f"ConvTranspose{n}d"]
-
-    def wide(value):
-        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
-
-    def forward(self, input, output_size=None):
-        if output_size is None:
-            return base.forward(self, input)
-        more = output_padding(self, input, output_size)
-        return getattr(functional, f"conv_transpose{n}d")(
-            input, self.weight, self.bias, self.steps, self.pads, more, self.groups, self.spread
-        )
-
-    facts = {
-        name: property(lambda self, key=key: wide(getattr(self, key)))
-        for name, key in (
-            ("kernel", "kernel_size"),
-            ("steps", "stride"),
-            ("pads", "padding"),
-            ("spread", "dilation"),
-        )
-    }
-    return type(
-        base.__name__,
-        (base,),
-        {"forward": forward, "__doc__": base.__doc__, "__module__": "tt.nn", **facts},
-    )
+def forward(layer: Any, n: int, input: Tensor, output_size: Sequence[int] | None) -> Tensor:
+    if output_size is None:
+        return layer._forward(input)
+    function = getattr(functional, f"conv_transpose{n}d")
+    more = output_padding(layer, input, output_size, n)
+    stride, padding = per_dimension(layer.stride, n), per_dimension(layer.padding, n)
+    dilation = per_dimension(layer.dilation, n)
+    return function(input, layer.weight, layer.bias, stride, padding, more, layer.groups, dilation)
 
 
-for _n in (1, 2, 3):
-    LAYERS[f"ConvTranspose{_n}d"] = transposed(_n)
+class ConvTranspose1d(_layers.ConvTranspose1d):
+    __doc__ = _layers.ConvTranspose1d.__doc__
+    _class = "ConvTranspose1d"
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """output_size: the size (L,) of the result, or its whole shape, instead of output_padding."""
+        return forward(self, 1, input, output_size)
+
+
+class ConvTranspose2d(_layers.ConvTranspose2d):
+    __doc__ = _layers.ConvTranspose2d.__doc__
+    _class = "ConvTranspose2d"
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """output_size: the size (H, W) of the result, or its whole shape, instead of output_padding."""
+        return forward(self, 2, input, output_size)
+
+
+class ConvTranspose3d(_layers.ConvTranspose3d):
+    __doc__ = _layers.ConvTranspose3d.__doc__
+    _class = "ConvTranspose3d"
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """output_size: the size (D, H, W) of the result, or its whole shape, instead of output_padding."""
+        return forward(self, 3, input, output_size)

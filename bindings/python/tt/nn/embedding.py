@@ -1,20 +1,32 @@
-"""Embedding: from a table that is there."""
-from .layers import LAYERS, undrawn
+"""Embedding, which can take a table that already exists."""
+from __future__ import annotations
+
+from . import _layers
+from .layer import preserve_rng_state
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-class Embedding(LAYERS["Embedding"]):
-    __doc__ = LAYERS["Embedding"].__doc__
+    from typing_extensions import Self
+
+    from .._tensor import Tensor
+
+
+class Embedding(_layers.Embedding):
+    __doc__ = _layers.Embedding.__doc__
+    _class = "Embedding"
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, **options):
-        """An Embedding with these rows; freeze: they take no gradient."""
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
+        """Returns an Embedding whose weight is `embeddings`, of shape (num_embeddings, embedding_dim).
+
+        freeze: the weight requires no gradient. options: further arguments of the constructor.
+        """
         if embeddings.ndim != 2:
-            raise ValueError("embeddings must have 2 dimensions")
-        with undrawn():
-            made = cls(*embeddings.shape, **options)
-        made.weight = Parameter(embeddings, requires_grad=not freeze)
-        return made
-
-
-LAYERS["Embedding"] = Embedding
+            raise ValueError(f"embeddings must have 2 dimensions, not {embeddings.ndim}")
+        with preserve_rng_state():
+            layer = cls(embeddings.shape[0], embeddings.shape[1], **options)
+        layer.weight = Parameter(embeddings, requires_grad=not freeze)
+        return layer

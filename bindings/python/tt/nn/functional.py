@@ -1,27 +1,44 @@
-"""Functions of neural networks, by their PyTorch names."""
+"""Functions of neural networks, by the names of torch.nn.functional."""
+from __future__ import annotations
+
 from .. import _ops
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+    from .._ops.functional import *  # noqa: F403
+    from .._tensor import Tensor
 
 __all__ = sorted([*_ops.PLACES["nn.functional"].split(), "upsample_bilinear", "upsample_nearest"])
 
+if not TYPE_CHECKING:
 
-def __getattr__(name):
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = _ops.find("nn.functional", name)
-    return found
+    def __getattr__(name: str) -> Any:
+        """Loads an operator when it is first used."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        function = globals()[name] = _ops.find("nn.functional", name)
+        return function
+
+    def __dir__() -> list[str]:
+        return __all__
 
 
-def __dir__():
-    return __all__
-
-
-def upsample_nearest(input, size=None, scale_factor=None):
-    """interpolate with mode="nearest"."""
+def upsample_nearest(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
+    """Is interpolate() with mode="nearest"."""
     return _ops.find("nn.functional", "interpolate")(input, size, scale_factor, "nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
-    """interpolate with mode="bilinear" and align_corners=True."""
-    return _ops.find("nn.functional", "interpolate")(
-        input, size, scale_factor, "bilinear", align_corners=True
-    )
+def upsample_bilinear(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
+    """Is interpolate() with mode="bilinear" and align_corners=True."""
+    interpolate = _ops.find("nn.functional", "interpolate")
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)

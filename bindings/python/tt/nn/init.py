@@ -1,11 +1,22 @@
-"""Initialisation of tensors in place, by the names of torch.nn.init."""
+"""Initialisation of tensors in place, by the names of torch.nn.init.
+
+Every function changes `tensor` without recording it, and returns it. generator: the source of random
+numbers, by default this thread's.
+"""
+from __future__ import annotations
+
 import math
 import warnings
 
 from .. import _ops
+from .._tensor import Tensor
 from ..autograd import no_grad
 
-GAINS = {
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..random import Generator
+
+GAINS: dict[str, float] = {
     "linear": 1,
     "conv1d": 1,
     "conv2d": 1,
@@ -20,8 +31,11 @@ GAINS = {
 }
 
 
-def calculate_gain(nonlinearity, param=None):
-    """The factor by which a nonlinearity wants its weights larger."""
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Returns the recommended gain of initial weights before a nonlinearity.
+
+    param: the negative_slope of "leaky_relu", by default 0.01.
+    """
     if nonlinearity == "leaky_relu":
         if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
             raise ValueError(f"negative_slope {param} not a valid number")
@@ -31,8 +45,8 @@ def calculate_gain(nonlinearity, param=None):
     return GAINS[nonlinearity]
 
 
-def fans(tensor):
-    """(fan in, fan out) of a weight (out, in, …)."""
+def fans(tensor: Tensor) -> tuple[int, int]:
+    """Returns (fan_in, fan_out) of a weight of shape (out, in, …)."""
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
@@ -41,29 +55,38 @@ def fans(tensor):
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-_calculate_fan_in_and_fan_out = fans  # what layers of one's own call
+_calculate_fan_in_and_fan_out = fans  # PyTorch's name, which users' layers call
 
 
-def filled(tensor, value):
-    with no_grad():
-        return tensor.copy_(value)
-
-
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fills with values uniform in [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fills with normal values."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal values within [a, b]: each that falls outside is drawn again, which leaves the truncated law."""
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fills with normal values, each drawn again until it is within [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+            "The distribution of values may be incorrect.",
             stacklevel=2,
         )
     with no_grad():
@@ -76,74 +99,107 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
             tensor.copy_(_ops.where(outside, again, tensor))
 
 
-def constant_(tensor, val):
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fills with one value."""
     with no_grad():
         return tensor.fill_(val)
 
 
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
+    """Fills with 1."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fills with 0."""
     return constant_(tensor, 0.0)
 
 
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
+    """Fills a 2-D tensor with the identity: 1 on the diagonal, 0 elsewhere."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    return filled(tensor, _ops.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+    rows, columns = tensor.shape
+    with no_grad():
+        return tensor.copy_(_ops.eye(rows, columns, dtype=tensor.dtype, device=tensor.device))
 
 
-def dirac_(tensor, groups=1):
-    """The weight of a convolution that passes its input on."""
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fills the weight of a convolution (3 to 5 dimensions) so that it returns its input."""
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
         raise ValueError("dim 0 must be divisible by groups")
     out = tensor.shape[0] // groups
+    centre = tuple(size // 2 for size in tensor.shape[2:])
     with no_grad():
         tensor.zero_()
         for g in range(groups):
             for d in range(min(out, tensor.shape[1])):
-                tensor[(g * out + d, d, *(s // 2 for s in tensor.shape[2:]))] = 1
+                tensor[(g * out + d, d, *centre)] = 1
     return tensor
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Glorot and Bengio, 2010: uniform within gain * sqrt(6 / (fan_in + fan_out))."""
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fills with values uniform within gain * sqrt(6 / (fan_in + fan_out)): Glorot and Bengio, 2010."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Glorot and Bengio, 2010: normal with std gain * sqrt(2 / (fan_in + fan_out))."""
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills with normal values of std gain * sqrt(2 / (fan_in + fan_out)): Glorot and Bengio, 2010."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
-def kaiming_std(tensor, a, mode, nonlinearity):
+def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    """Returns gain / sqrt(fan). mode: "fan_in" or "fan_out"."""
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    return calculate_gain(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
+    fan_in, fan_out = fans(tensor)
+    fan = fan_in if mode == "fan_in" else fan_out
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """He et al., 2015: uniform within gain * sqrt(3 / fan)."""
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fills with values uniform within gain * sqrt(3 / fan): He et al., 2015.
+
+    a: the negative_slope of leaky_relu. mode: "fan_in" or "fan_out", the fan that is used.
+    """
     if 0 in tensor.shape:
         return tensor
     bound = math.sqrt(3) * kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """He et al., 2015: normal with std gain / sqrt(fan)."""
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fills with normal values of std gain / sqrt(fan): He et al., 2015.
+
+    a: the negative_slope of leaky_relu. mode: "fan_in" or "fan_out", the fan that is used.
+    """
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(tensor, gain=1, generator=None):
-    """Saxe et al., 2013: rows (or columns) are orthogonal and of length gain; by modified Gram-Schmidt in float64, done twice."""
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """Fills with orthogonal rows, or columns if there are fewer, of length gain: Saxe et al., 2013.
+
+    Dimensions behind the first are taken as one. Computed by modified Gram-Schmidt in float64, twice.
+    """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if not tensor.numel():
@@ -151,13 +207,8 @@ def orthogonal_(tensor, gain=1, generator=None):
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
     with no_grad():
-        q = (
-            _ops.empty(max(rows, columns), min(rows, columns))
-            .normal_(0, 1, generator=generator)
-            .double()
-            .t()
-            .contiguous()
-        )
+        q = _ops.empty(max(rows, columns), min(rows, columns))
+        q = q.normal_(0, 1, generator=generator).double().t().contiguous()
         for i in range(q.shape[0]):
             v = q[i]
             for _ in range(2):
@@ -168,13 +219,16 @@ def orthogonal_(tensor, gain=1, generator=None):
         return tensor.copy_(q.reshape(tensor.shape).to(tensor.dtype) * gain)
 
 
-def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Martens, 2010: normal values, a share of each column zero."""
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
+    """Fills a 2-D tensor with normal values, and a share `sparsity` of each column with 0: Martens, 2010."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    zeros = math.ceil(sparsity * tensor.shape[0])
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
     with no_grad():
         tensor.normal_(0, std, generator=generator)
-        for column in range(tensor.shape[1]):
-            tensor[_ops.randperm(tensor.shape[0], generator=generator)[:zeros], column] = 0
+        for column in range(columns):
+            tensor[_ops.randperm(rows, generator=generator)[:zeros], column] = 0
     return tensor

@@ -1,4 +1,6 @@
 """Module: the base class of layers and models, as torch.nn.Module."""
+from __future__ import annotations
+
 import copy
 from collections import OrderedDict
 from itertools import count
@@ -10,170 +12,209 @@ from ..autograd import no_grad
 from ._backward import Watch
 from .parameter import Buffer, Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator, Mapping
+
+    from typing_extensions import Self
+
+    from .._types import device as Device
+    from .._types import dtype as DType
+
 hook_numbers = count(1)
 
 
-class HookHandle:
-    """remove() ends a hook."""
+class RemovableHandle:
+    """What registers a hook returns this: remove() unregisters it. As a context manager, so does its end."""
 
-    def __init__(self, hooks, hook, prepend=False):
+    def __init__(self, hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> None:
         self.hooks, self.number = hooks, next(hook_numbers)
         hooks[self.number] = hook
         if prepend:
             hooks.move_to_end(self.number, last=False)
 
-    def remove(self):
+    def remove(self) -> None:
         self.hooks.pop(self.number, None)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 
-class LoadResult(tuple):
-    """(missing_keys, unexpected_keys) of load_state_dict."""
+class LoadResult(tuple[list[str], list[str]]):
+    """What load_state_dict returns: (missing_keys, unexpected_keys)."""
 
     __slots__ = ()
-    missing_keys = property(lambda self: self[0])
-    unexpected_keys = property(lambda self: self[1])
 
-    def __repr__(self):
-        return (
-            "<All keys matched successfully>"
-            if self == ([], [])
-            else f"missing {self[0]}, unexpected {self[1]}"
-        )
+    @property
+    def missing_keys(self) -> list[str]:
+        """The module's names that the state dict lacks."""
+        return self[0]
+
+    @property
+    def unexpected_keys(self) -> list[str]:
+        """The state dict's names that the module lacks."""
+        return self[1]
+
+    def __repr__(self) -> str:
+        if self == ([], []):
+            return "<All keys matched successfully>"
+        return f"missing {self[0]}, unexpected {self[1]}"
 
 
-EXTRA = "_extra_state"  # its name in a state_dict
+EXTRA = "_extra_state"  # last part of the name of get_extra_state() in a state dict
 
 
-def has_extra(module):
+def has_extra(module: Module) -> bool:
     return type(module).get_extra_state is not Module.get_extra_state
 
 
+def joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
 class Module:
-    """A node of a tree of layers: parameters, buffers and children are registered when they are assigned to attributes."""
+    """The base class of layers and models.
 
-    training = True
+    A subclass defines forward(). Parameters, buffers and modules are registered when they are assigned
+    to attributes, after super().__init__().
+    """
 
-    def __init__(self):
-        made = self.__dict__
-        made["_parameters"], made["_buffers"], made["_modules"] = {}, {}, {}
-        made["_non_persistent"] = set()
-        made["_forward_pre_hooks"], made["_forward_hooks"] = OrderedDict(), OrderedDict()
-        made["_backward_pre_hooks"], made["_backward_hooks"] = OrderedDict(), OrderedDict()
+    training: bool = True
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _non_persistent: set[str]
+    _forward_pre_hooks: OrderedDict[int, Any]
+    _forward_hooks: OrderedDict[int, Any]
+    _backward_pre_hooks: OrderedDict[int, Any]
+    _backward_hooks: OrderedDict[int, Any]
+
+    def __init__(self) -> None:
+        state = self.__dict__
+        state["_parameters"], state["_buffers"], state["_modules"] = {}, {}, {}
+        state["_non_persistent"] = set()
+        state["_forward_pre_hooks"], state["_forward_hooks"] = OrderedDict(), OrderedDict()
+        state["_backward_pre_hooks"], state["_backward_hooks"] = OrderedDict(), OrderedDict()
 
     # ---- registration ----
 
-    def _check(self, name, kind):
+    def _check_name(self, name: str, kind: str) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign a {kind} before Module.__init__() call")
         if not isinstance(name, str):
             raise TypeError(f"a {kind}'s name must be str, not {type(name).__name__}")
         if not name or "." in name:
-            raise KeyError(f"a {kind}'s name must not be empty or hold a dot: {name!r}")
+            raise KeyError(f"a {kind}'s name must not be empty or contain a dot: {name!r}")
 
-    def register_parameter(self, name, param):
-        self._check(name, "parameter")
-        if hasattr(self, name) and name not in self._parameters:
-            raise KeyError(f"attribute '{name}' already exists")
-        if param is not None and not isinstance(param, Parameter):
+    def _check_kind(self, name: str, value: Any, kind: Any, what: str) -> None:
+        """Raises TypeError unless value is None or of this class."""
+        if value is not None and not isinstance(value, kind):
             raise TypeError(
-                f"cannot assign '{kind_name(param)}' as parameter '{name}': Parameter or None required"
+                f"cannot assign '{kind_name(value)}' as {what} '{name}': "
+                f"{kind.__name__} or None required"
             )
+
+    def _check_free(self, name: str, group: Mapping[str, Any]) -> None:
+        if hasattr(self, name) and name not in group:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Adds a parameter as the attribute `name`. None: the name exists, without a parameter."""
+        self._check_name(name, "parameter")
+        self._check_free(name, self._parameters)
+        self._check_kind(name, param, Parameter, "parameter")
         self._parameters[name] = param
 
-    def register_buffer(self, name, tensor, persistent=True):
-        self._check(name, "buffer")
-        if hasattr(self, name) and name not in self._buffers:
-            raise KeyError(f"attribute '{name}' already exists")
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"cannot assign '{kind_name(tensor)}' as buffer '{name}': Tensor or None required"
-            )
-        self._buffers[name] = tensor
-        (self._non_persistent.discard if persistent else self._non_persistent.add)(name)
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that is no parameter as the attribute `name`.
 
-    def register_module(self, name, module):
-        self._check(name, "module")
-        if hasattr(self, name) and name not in self._modules:
-            raise KeyError(f"attribute '{name}' already exists")
+        persistent: state_dict() contains it.
+        """
+        self._check_name(name, "buffer")
+        self._check_free(name, self._buffers)
+        self._check_kind(name, tensor, Tensor, "buffer")
+        self._buffers[name] = tensor
+        self._set_persistent(name, persistent)
+
+    def _set_persistent(self, name: str, persistent: bool) -> None:
+        if persistent:
+            self._non_persistent.discard(name)
+        else:
+            self._non_persistent.add(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Adds a child module as the attribute `name`."""
+        self._check_name(name, "module")
+        self._check_free(name, self._modules)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{kind_name(module)} is not a Module")
         self._modules[name] = module
 
     add_module = register_module
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         groups = self.__dict__
         if isinstance(value, Parameter):
-            self._check(name, "parameter")
+            self._check_name(name, "parameter")
             self._forget(name, "_parameters")
             self._parameters[name] = value
         elif isinstance(value, Module):
-            self._check(name, "module")
+            self._check_name(name, "module")
             self._forget(name, "_modules")
             self._modules[name] = value
         elif isinstance(value, Buffer):
-            self._check(name, "buffer")
+            self._check_name(name, "buffer")
             self._forget(name, "_buffers")
             self._buffers[name] = value
-            (self._non_persistent.discard if value.persistent else self._non_persistent.add)(name)
+            self._set_persistent(name, value.persistent)
         elif name in groups.get("_parameters", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{kind_name(value)}' as parameter '{name}': Parameter or None required"
-                )
+            self._check_kind(name, value, Parameter, "parameter")
             self._parameters[name] = None
         elif name in groups.get("_modules", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{kind_name(value)}' as child module '{name}': Module or None required"
-                )
+            self._check_kind(name, value, Module, "child module")
             self._modules[name] = None
         elif name in groups.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign '{kind_name(value)}' as buffer '{name}': Tensor or None required"
-                )
+            self._check_kind(name, value, Tensor, "buffer")
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
 
-    def _forget(self, name, but):
+    def _forget(self, name: str, but: str) -> None:
+        """Removes the attribute from everywhere but this group."""
         self.__dict__.pop(name, None)
         for group in ("_parameters", "_buffers", "_modules"):
             if group != but:
                 self.__dict__[group].pop(name, None)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         for group in ("_parameters", "_buffers", "_modules"):
-            found = self.__dict__.get(group, {})
-            if name in found:
-                return found[name]
+            members = self.__dict__.get(group, {})
+            if name in members:
+                return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         for group in ("_parameters", "_buffers", "_modules"):
             if name in self.__dict__.get(group, ()):
                 del self.__dict__[group][name]
                 return
         object.__delattr__(self, name)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
 
     # ---- calls ----
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes the result; a subclass defines it. Call the module itself, which also runs hooks."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not (
             self._forward_pre_hooks
             or self._forward_hooks
@@ -181,118 +222,163 @@ class Module:
             or self._backward_hooks
         ):
             return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for hook, with_kwargs in list(self._forward_pre_hooks.values()):
-            found = hook(self, args, kwargs) if with_kwargs else hook(self, args)
-            if found is not None and with_kwargs:
-                args, kwargs = found
-            elif found is not None:
-                args = found if isinstance(found, tuple) else (found,)
+            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if changed is None:
+                continue
+            if with_kwargs:
+                args, kwargs = changed
+            else:
+                args = changed if isinstance(changed, tuple) else (changed,)
         watch = None
         if self._backward_pre_hooks or self._backward_hooks:
             watch = Watch(self, self._backward_hooks.values(), self._backward_pre_hooks.values())
             args = watch.inputs(args)
         out = self.forward(*args, **kwargs)
         for hook, with_kwargs in list(self._forward_hooks.values()):
-            found = hook(self, args, kwargs, out) if with_kwargs else hook(self, args, out)
-            out = out if found is None else found
+            changed = hook(self, args, kwargs, out) if with_kwargs else hook(self, args, out)
+            out = out if changed is None else changed
         return out if watch is None else watch.results(out)
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """Calls hook(module, args) before forward; what it returns takes the place of the arguments."""
-        return HookHandle(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(module, args) before forward. A result other than None replaces the arguments.
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """Calls hook(module, args, output) after forward; what it returns takes the place of the output."""
-        return HookHandle(self._forward_hooks, (hook, with_kwargs), prepend)
-
-    def register_full_backward_pre_hook(self, hook, prepend=False):
-        """Calls hook(module, grad_output) in backward; what it returns takes the place of the gradients of the results."""
-        return HookHandle(self._backward_pre_hooks, hook, prepend)
-
-    def register_full_backward_hook(self, hook, prepend=False):
-        """Calls hook(module, grad_input, grad_output) in backward; what it returns takes the place of the gradients of the inputs.
-
-        The gradients are tuples, with None for what is no tensor and for results that got none.
+        with_kwargs: calls hook(module, args, kwargs), which may return (args, kwargs).
+        prepend: runs before the hooks that are registered already.
         """
-        return HookHandle(self._backward_hooks, hook, prepend)
+        return RemovableHandle(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(module, args, output) after forward. A result other than None replaces the output.
+
+        with_kwargs: calls hook(module, args, kwargs, output).
+        prepend: runs before the hooks that are registered already.
+        """
+        return RemovableHandle(self._forward_hooks, (hook, with_kwargs), prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(module, grad_output) in backward. A result other than None replaces grad_output."""
+        return RemovableHandle(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(module, grad_input, grad_output) in backward.
+
+        A result other than None replaces the gradients of the inputs. The gradients are tuples, with
+        None for arguments that are no tensors and for results without a gradient.
+        """
+        return RemovableHandle(self._backward_hooks, hook, prepend)
 
     # ---- the tree ----
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
+        """Yields the direct children, each once."""
         return (m for _, m in self.named_children())
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yields (name, module) of the direct children, each module once."""
         seen = set()
         for name, m in self._modules.items():
             if m is not None and id(m) not in seen:
                 seen.add(id(m))
                 yield name, m
 
-    def modules(self):
+    def modules(self) -> Iterator[Module]:
+        """Yields self and all modules below it, each once."""
         return (m for _, m in self.named_modules())
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        memo, todo = set() if memo is None else memo, [(prefix, self)]
+    def named_modules(
+        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yields (dotted name, module) of self and all modules below it.
+
+        memo: ids of modules that are left out; those that are yielded are added.
+        remove_duplicate: yields a module that has several names once.
+        """
+        seen: set[int] = set() if memo is None else memo
+        todo = [(prefix, self)]
         while todo:
             path, m = todo.pop()
-            if remove_duplicate and id(m) in memo:
+            if remove_duplicate and id(m) in seen:
                 continue
-            memo.add(id(m))
+            seen.add(id(m))
             yield path, m
-            todo += [
-                (f"{path}.{n}" if path else n, child)
-                for n, child in reversed(m._modules.items())
-                if child is not None
-            ]
+            for name, child in reversed(m._modules.items()):
+                if child is not None:
+                    todo.append((joined(path, name), child))
 
-    def _named(self, group, prefix, recurse, remove_duplicate):
+    def _named(
+        self, group: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        """Yields the members of a group ("_parameters" or "_buffers") by dotted names."""
+        modules: Any = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         seen = set()
-        for path, m in (
-            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-            if recurse
-            else [(prefix, self)]
-        ):
+        for path, m in modules:
             for name, t in m.__dict__[group].items():
-                if t is not None and not (remove_duplicate and id(t) in seen):
-                    seen.add(id(t))
-                    yield f"{path}.{name}" if path else name, t
+                if t is None or remove_duplicate and id(t) in seen:
+                    continue
+                seen.add(id(t))
+                yield joined(path, name), t
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yields (dotted name, parameter). recurse: of all modules below, too."""
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yields the parameters, each once. recurse: of all modules below, too."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yields (dotted name, buffer). recurse: of all modules below, too."""
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yields the buffers, each once. recurse: of all modules below, too."""
         return (b for _, b in self.named_buffers(recurse=recurse))
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> Module:
+        """Returns the module of a dotted name; "" is self. Raises AttributeError without one."""
         m = self
         for name in target.split(".") if target else ():
-            found = m._modules.get(name)
-            if found is None:
+            child = m._modules.get(name)
+            if child is None:
                 raise AttributeError(f"{type(m).__name__} has no submodule '{name}'")
-            m = found
+            m = child
         return m
 
-    def _get(self, group, target):
+    def _get(self, group: str, target: str) -> Any:
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path).__dict__[group]
-        if name not in found:
+        members = self.get_submodule(path).__dict__[group]
+        if name not in members:
             raise AttributeError(f"no '{target}' in {type(self).__name__}")
-        return found[name]
+        return members[name]
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
+        """Returns the parameter of a dotted name. Raises AttributeError without one."""
         return self._get("_parameters", target)
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> Tensor:
+        """Returns the buffer of a dotted name. Raises AttributeError without one."""
         return self._get("_buffers", target)
 
-    def apply(self, fn):
-        """Calls fn on every module below, then on self."""
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Calls fn on every module below self, then on self. Returns self."""
         for m in self.children():
             m.apply(fn)
         fn(self)
@@ -300,65 +386,87 @@ class Module:
 
     # ---- state ----
 
-    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
-        """Parameters and persistent buffers under their dotted names; they share memory with the module."""
+    def state_dict(
+        self,
+        *,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
+        """Returns parameters and persistent buffers by dotted names. They share the module's memory.
+
+        destination: the dict to fill. prefix: goes before every name.
+        keep_vars: the parameters and buffers themselves, not detached.
+        """
         out = OrderedDict() if destination is None else destination
         for path, m in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
-            for group in (m._parameters, m._buffers):
-                for name, t in group.items():
-                    if t is not None and not (group is m._buffers and name in m._non_persistent):
-                        out[f"{path}.{name}" if path else name] = t if keep_vars else t.detach()
+            kept = {n: b for n, b in m._buffers.items() if n not in m._non_persistent}
+            for name, t in (*m._parameters.items(), *kept.items()):
+                if t is not None:
+                    out[joined(path, name)] = t if keep_vars else t.detach()
             if has_extra(m):
-                out[f"{path}.{EXTRA}" if path else EXTRA] = m.get_extra_state()
+                out[joined(path, EXTRA)] = m.get_extra_state()
         return out
 
-    def get_extra_state(self):
-        """What state_dict() holds of the module beside its tensors: a class that defines this and set_extra_state has it there."""
+    def get_extra_state(self) -> Any:
+        """Returns what state_dict() contains besides tensors. A class defines this and set_extra_state."""
         raise RuntimeError(f"{type(self).__name__} has no get_extra_state")
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: Any) -> None:
+        """Takes over what get_extra_state() has returned."""
         raise RuntimeError(f"{type(self).__name__} has no set_extra_state")
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
-        """Copies the values under the module's names into it; strict: other names and missing ones are an error; assign: the tensors themselves
-        become the module's."""
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> LoadResult:
+        """Copies the values of a state dict into parameters and buffers.
+
+        strict: missing and unexpected names are errors.
+        assign: the state dict's tensors themselves become the module's parameters and buffers.
+        Raises RuntimeError, and changes nothing, if names or shapes do not match.
+        """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         own = self.state_dict(keep_vars=True)
-        missing, unexpected = [k for k in own if k not in state_dict], [
-            k for k in state_dict if k not in own
-        ]
-        wrong = []
-        for what, names in (("Missing", missing), ("Unexpected", unexpected)):
-            if names and strict:
-                wrong.append(
-                    f"{what} key(s) in state_dict: " + ", ".join(f'"{name}"' for name in names)
-                )
         extras = {name for name in own if name.rpartition(".")[2] == EXTRA}
-        for name, t in own.items():
-            if (
-                name in state_dict
-                and name not in extras
-                and tuple(state_dict[name].shape) != tuple(t.shape)
-            ):
-                wrong.append(
-                    f"size mismatch for {name}: the state has {list(state_dict[name].shape)}, the module {list(t.shape)}"
-                )
+        missing = [name for name in own if name not in state_dict]
+        unexpected = [name for name in state_dict if name not in own]
+        wrong = self._mismatches(state_dict, own, extras)
+        if strict:
+            wrong = [*key_errors("Missing", missing), *key_errors("Unexpected", unexpected), *wrong]
         if wrong:
-            raise RuntimeError(
-                "\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *wrong])
-            )
+            head = f"Error(s) in loading state_dict for {type(self).__name__}:"
+            raise RuntimeError("\n\t".join([head, *wrong]))
         for name, t in own.items():
-            if name in extras and name in state_dict:
+            if name not in state_dict:
+                continue
+            if name in extras:
                 self.get_submodule(name.rpartition(".")[0]).set_extra_state(state_dict[name])
-            elif name in state_dict and assign:
+            elif assign:
                 self._assign(name, state_dict[name], t)
-            elif name in state_dict:
+            else:
                 with no_grad():
                     t.detach().copy_(state_dict[name])
         return LoadResult((missing, unexpected))
 
-    def _assign(self, path, value, old):
+    @staticmethod
+    def _mismatches(
+        state_dict: Mapping[str, Any], own: Mapping[str, Any], extras: set[str]
+    ) -> list[str]:
+        """Describes the tensors of a state dict that have another shape than the module's."""
+        wrong = []
+        for name, t in own.items():
+            if name not in state_dict or name in extras:
+                continue
+            given = tuple(state_dict[name].shape)
+            if given != tuple(t.shape):
+                wrong.append(
+                    f"size mismatch for {name}: the state has {list(given)}, "
+                    f"the module {list(t.shape)}"
+                )
+        return wrong
+
+    def _assign(self, path: str, value: Tensor, old: Tensor) -> None:
         owner, _, name = path.rpartition(".")
         if isinstance(old, Parameter) and not isinstance(value, Parameter):
             value = Parameter(value, requires_grad=old.requires_grad)
@@ -366,33 +474,37 @@ class Module:
 
     # ---- modes and moves ----
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
+        """Sets `training` of self and all modules below. Returns self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         for m in self.modules():
             m.training = mode
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
+        """Is train(False)."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Sets requires_grad of all parameters. Returns self."""
         for p in self.parameters():
             p.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Removes the parameters' gradients. set_to_none=False fills them with 0 instead."""
         for p in self.parameters():
             if set_to_none:
                 p.grad = None
             elif p.grad is not None:
                 p.grad.zero_()
 
-    def _convert(self, fn):
-        """Gives every parameter the data fn makes of it (the objects stay), and every buffer's place what fn makes of that."""
+    def _convert(self, fn: Callable[[Tensor], Tensor]) -> Self:
+        """Replaces the data of every parameter, and every buffer, by fn of it."""
         with no_grad():
             parameters = [(p, fn(p.detach()), p.grad) for p in self.parameters()]
-            made = {id(b): fn(b) for b in self.buffers()}
+            converted = {id(b): fn(b) for b in self.buffers()}
             for p, data, grad in parameters:
                 p.data = data
                 if grad is not None:
@@ -400,43 +512,55 @@ class Module:
             for m in self.modules():
                 for name, b in list(m._buffers.items()):
                     if b is not None:
-                        setattr(m, name, made[id(b)])
+                        setattr(m, name, converted[id(b)])
         return self
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Converts or moves all parameters and buffers in place: to(dtype), to(device) or to(device, dtype).
+
+        A dtype, floating or complex, converts floating and complex tensors alone. Returns self.
+        """
         dtype, device, _, _ = to_arguments(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, not {dtype}"
             )
-        return self._convert(
-            lambda t: t.to(
-                dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device
-            )
-        )
 
-    def type(self, dst_type):
+        def converted(t: Tensor) -> Tensor:
+            takes_dtype = t.is_floating_point() or t.is_complex()
+            return t.to(dtype=dtype if takes_dtype else None, device=device)
+
+        return self._convert(converted)
+
+    def type(self, dst_type: DType) -> Self:
+        """Is to(dst_type)."""
         return self.to(dst_type)
 
-    def cpu(self):
+    def cpu(self) -> Self:
+        """Is to("cpu")."""
         return self.to("cpu")
 
-    def cuda(self, device=0):
+    def cuda(self, device: int = 0) -> Self:
+        """Moves to a CUDA device by its index."""
         return self.to(_types.device("cuda", device))
 
-    def float(self):
+    def float(self) -> Self:
+        """Is to(tt.float32)."""
         return self.to(_types.float32)
 
-    def double(self):
+    def double(self) -> Self:
+        """Is to(tt.float64)."""
         return self.to(_types.float64)
 
-    def half(self):
+    def half(self) -> Self:
+        """Is to(tt.float16)."""
         return self.to(_types.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
+        """Is to(tt.bfloat16)."""
         return self.to(_types.bfloat16)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = self.__new__(type(self))
         memo[id(self)] = made
         made.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
@@ -444,19 +568,28 @@ class Module:
 
     # ---- printing ----
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
+        """Returns what is printed between the parentheses; a subclass may define it."""
         return ""
 
-    def _get_name(self):
+    def _get_name(self) -> str:
         return type(self).__name__
 
-    def _printed(self):
-        """(name, text) of the children."""
+    def _printed(self) -> list[tuple[str, str]]:
+        """Returns (name, text) of the children."""
         return [(name, repr(m)) for name, m in self._modules.items()]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._printed()]
         if not lines:
             return f"{self._get_name()}({extra})"
-        return f"{self._get_name()}(\n  " + "\n  ".join(([extra] if extra else []) + lines) + "\n)"
+        if extra:
+            lines.insert(0, extra)
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def key_errors(what: str, names: list[str]) -> list[str]:
+    """Returns the line of an error that lists keys of a state dict, if there are any."""
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return [f"{what} key(s) in state_dict: {quoted}"] if names else []

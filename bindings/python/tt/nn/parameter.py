@@ -1,43 +1,63 @@
-"""Parameter: a leaf that a module registers when it is assigned."""
+"""Parameter and Buffer: tensors that a module registers when they are assigned to an attribute."""
+from __future__ import annotations
+
 from .. import _ops
-from .._tensor import Tensor, new
+from .._lib import new
+from .._tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self
 
 
 class Parameter(Tensor, plain_results=True):
-    """A tensor that counts as a module's parameter. Parameter(data, requires_grad=True)"""
+    """A tensor that a module registers as its parameter. It shares the memory of data.
 
-    def __new__(cls, data=None, requires_grad=True):
+    data: any tensor; its history is dropped. None: an empty tensor.
+    requires_grad: data must be floating or complex for True.
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = _ops.empty(0)
         return cls.over(data.detach()).requires_grad_(requires_grad)
 
-    def __init__(self, data=None, requires_grad=True):
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         pass
 
     @classmethod
-    def over(cls, tensor):
-        """A Parameter that takes the handle of a tensor nobody else has."""
+    def over(cls, tensor: Tensor) -> Self:
+        """Returns a Parameter that takes the handle of `tensor`, which must not be used any more."""
         made = new(cls)
         made._address, tensor._address = tensor._address, None
         return made
 
-    def __deepcopy__(self, memo):
-        """Without the gradient."""
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The copy has no gradient."""
         made = super().__deepcopy__(memo)
         made.grad = None
         return made
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
 
 class Buffer(Tensor, plain_results=True):
-    """A tensor that counts as a module's buffer. Buffer(data, *, persistent=True)"""
+    """A tensor that a module registers as its buffer. It shares the memory of data.
 
-    def __new__(cls, data=None, *, persistent=True):
-        made = Parameter.over.__func__(cls, data.detach())
+    persistent: state_dict() contains it.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor, *, persistent: bool = True) -> Self:
+        plain = data.detach()
+        made = new(cls)
+        made._address, plain._address = plain._address, None
         made.persistent = persistent
         return made
 
-    def __init__(self, data=None, *, persistent=True):
+    def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
         pass

@@ -1,6 +1,9 @@
 """Optimizers and learning-rate schedules, by the names of torch.optim."""
-from . import lr_scheduler
-from .optimizer import NATIVE, Optimizer
+from . import _optimizers, lr_scheduler
+from ._optimizers import *  # noqa: F403
+from .optimizer import Optimizer
 
-globals().update(NATIVE)
-__all__ = ["Optimizer", "lr_scheduler", *NATIVE]
+__all__ = ["Optimizer", "lr_scheduler"]
+for _name in _optimizers.__all__:
+    globals()[_name].__module__ = __name__
+__all__ += _optimizers.__all__

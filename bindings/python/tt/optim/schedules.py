@@ -1,28 +1,41 @@
-"""The base of learning-rate schedules, and those that only Python has. tt.optim.lr_scheduler has their names."""
+"""The base class of learning-rate schedules, and those that are written in Python.
+
+tt.optim.lr_scheduler has all schedules.
+"""
+from __future__ import annotations
+
 import math
 from types import FunctionType
 
 from .._tensor import Tensor
 from .optimizer import Optimizer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence, Union
 
-def check_optimizer(optimizer, last_epoch):
+    PerGroup = Union[float, Sequence[float]]
+
+
+def check_optimizer(optimizer: Any, last_epoch: int) -> None:
+    """Raises unless optimizer is one, with initial learning rates if the schedule is resumed."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     for i, group in enumerate(optimizer.param_groups):
         if last_epoch != -1 and "initial_lr" not in group:
             raise KeyError(
-                f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a scheduler with last_epoch {last_epoch}"
+                f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a "
+                f"scheduler with last_epoch {last_epoch}"
             )
 
 
-def kept(lr):
-    """A rate that does not follow later changes."""
+def kept(lr: Any) -> Any:
+    """Returns a learning rate that later changes in place do not affect."""
     return lr.detach().clone() if isinstance(lr, Tensor) else lr
 
 
-def one_per_group(name, value, optimizer):
-    """A list as it is, else one value for every group."""
+def one_per_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
+    """Returns a list as it is, one value as a list with one item per group."""
     n = len(optimizer.param_groups)
     values = list(value) if isinstance(value, (list, tuple)) else [value] * n
     if len(values) != n:
@@ -31,9 +44,17 @@ def one_per_group(name, value, optimizer):
 
 
 class LRScheduler:
-    """Base class: get_lr() gives the rates after step self.last_epoch."""
+    """The base class of schedules. A subclass defines get_lr(), the rates after step self.last_epoch.
 
-    def __init__(self, optimizer, last_epoch=-1):
+    last_epoch: -1 starts; another number resumes, and the groups must have their "initial_lr".
+    """
+
+    optimizer: Optimizer
+    last_epoch: int
+    base_lrs: list[Any]
+    _last_lr: list[Any]
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer, last_epoch)
         self.optimizer, self.last_epoch = optimizer, last_epoch
         if last_epoch == -1:
@@ -42,74 +63,92 @@ class LRScheduler:
         self.base_lrs = [kept(group["initial_lr"]) for group in optimizer.param_groups]
         self._initial_step()
 
-    def _initial_step(self):
+    def _initial_step(self) -> None:
         self._step_count, self._is_initial = 0, True
         self.step()
         self._is_initial = False
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
+        """Returns the learning rates after step self.last_epoch, one per group."""
         raise NotImplementedError("a subclass of LRScheduler must define get_lr")
 
-    def get_last_lr(self):
-        """The rates that the last step has set, one per group."""
+    def get_last_lr(self) -> list[Any]:
+        """Returns the learning rates that the last step has set, one per group."""
         return self._last_lr
 
-    def step(self, epoch=None):
-        """Sets the rates; call it after the optimizer's step."""
+    def step(self, epoch: Any = None) -> None:
+        """Sets the learning rates; call it after the optimizer's step.
+
+        epoch: computes the rates of this step, by the closed form if there is one.
+        """
         self._step_count += 1
         self._update_lr(epoch)
 
-    def _update_lr(self, epoch=None):
+    def _update_lr(self, epoch: Any = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         closed = getattr(self, "_get_closed_form_lr", None)
         self._set(closed() if closed and epoch is not None else self.get_lr())
 
-    def _undo(self):
-        """Takes back the step that the constructor made."""
+    def _undo(self) -> None:
+        """Undoes the step that the constructor has made."""
         self.last_epoch -= 1
 
-    def _set(self, rates):
-        """The rates from now on, one per group; a rate that is a tensor stays one."""
+    def _set(self, rates: list[Any]) -> None:
+        """Sets the learning rates, one per group. A rate that is a tensor changes in place."""
         for group, lr in zip(self.optimizer.param_groups, rates):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
+        self._keep_last_lr()
+
+    def _keep_last_lr(self) -> None:
         self._last_lr = [kept(group["lr"]) for group in self.optimizer.param_groups]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all attributes but the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what state_dict() has returned."""
         self.__dict__.update(state_dict)
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Lets each learning rate fall to eta_min as half a cosine in T_0 steps, then again from the start in T_mult times as many. step(epoch) takes
-    fractions of an epoch, too."""
+    """Lowers each learning rate along half a cosine, and restarts it: Loshchilov and Hutter, 2017.
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    T_0: steps up to the first restart. T_mult: factor of this number after each restart.
+    eta_min: the lowest rate.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(T_0, int) or T_0 <= 0:
             raise ValueError(f"T_0 must be a positive integer, not {T_0}")
         if not isinstance(T_mult, int) or T_mult < 1:
             raise ValueError(f"T_mult must be an integer and at least 1, not {T_mult}")
-        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = (
-            T_0,
-            T_0,
-            T_mult,
-            eta_min,
-            last_epoch,
-        )
+        self.T_0 = T_0
+        self.T_i = T_0  # steps from one restart to the next
+        self.T_mult = T_mult
+        self.eta_min = eta_min
+        self.T_cur: float = last_epoch  # steps since the last restart
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        return [
-            self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
-            for lr in self.base_lrs
-        ]
+    def get_lr(self) -> list[Any]:
+        factor = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (lr - self.eta_min) * factor for lr in self.base_lrs]
 
-    def step(self, epoch=None):
-        """Sets the rates; call it after the optimizer's step, or with the epoch so far, after a part of it."""
+    def step(self, epoch: float | None = None) -> None:
+        """Sets the learning rates; call it after the optimizer's step.
+
+        epoch: the number of epochs so far, which may be fractional.
+        """
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1
@@ -124,7 +163,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = math.floor(epoch)
         self._set(self.get_lr())
 
-    def _go_to(self, epoch):
+    def _go_to(self, epoch: float) -> None:
+        """Sets T_cur and T_i for an epoch."""
         if epoch < self.T_0:
             self.T_i, self.T_cur = self.T_0, epoch
         elif self.T_mult == 1:
@@ -136,193 +176,201 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Lets each learning rate rise from base_lr to max_lr in step_size_up steps and fall back in step_size_down, again and again, while the momentum
-    (or beta1) does the opposite. mode: triangular, triangular2 (each cycle half as high) or exp_range (gamma per step), or scale_fn by scale_mode.
+    """Moves each learning rate up and down between base_lr and max_lr: Smith, 2017.
+
+    base_lr, max_lr: one number, or a list with one per group, as for the momentums.
+    step_size_up, step_size_down: steps of each half of a cycle; None: as step_size_up.
+    mode: "triangular"; "triangular2" halves the height each cycle; "exp_range" multiplies it by gamma
+        each step.
+    scale_fn, scale_mode: instead of mode, the height as a function of the "cycle" or of "iterations".
+    cycle_momentum: moves the momentum, or beta1, between max_momentum and base_momentum the other way.
     """
 
     def __init__(
         self,
-        optimizer,
-        base_lr,
-        max_lr,
-        step_size_up=2000,
-        step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
-        scale_fn=None,
-        scale_mode="cycle",
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        base_lr: PerGroup,
+        max_lr: PerGroup,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: PerGroup = 0.8,
+        max_momentum: PerGroup = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         check_optimizer(optimizer, last_epoch)
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError(
-                f"mode must be triangular, triangular2 or exp_range, or scale_fn be given, not {mode!r}"
+                "mode must be triangular, triangular2 or exp_range, or scale_fn be given, "
+                f"not {mode!r}"
             )
         if cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
             raise ValueError(
                 "the optimizer has neither momentum nor betas: set cycle_momentum=False"
             )
         self.optimizer = optimizer
-        base_lrs, self.max_lrs = one_per_group("base_lr", base_lr, optimizer), one_per_group(
-            "max_lr", max_lr, optimizer
-        )
-        up, down = float(step_size_up), float(
-            step_size_up if step_size_down is None else step_size_down
-        )
+        base_lrs = one_per_group("base_lr", base_lr, optimizer)
+        self.max_lrs = one_per_group("max_lr", max_lr, optimizer)
+        up = float(step_size_up)
+        down = up if step_size_down is None else float(step_size_down)
         self.total_size, self.step_ratio = up + down, up / (up + down)
-        self.mode, self.gamma, self._scale_fn_custom, self.scale_mode = (
-            mode,
-            gamma,
-            scale_fn,
-            scale_mode,
-        )
+        self.mode, self.gamma = mode, gamma
+        self._scale_fn_custom, self.scale_mode = scale_fn, scale_mode
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if last_epoch == -1:
             self._set(base_lrs)
         if cycle_momentum:
-            self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = one_per_group("base_momentum", base_momentum, optimizer)
-            self.max_momentums = one_per_group("max_momentum", max_momentum, optimizer)
-            if last_epoch == -1:
-                self._set_momentums(self.max_momentums)
-                for group, low, high in zip(
-                    optimizer.param_groups, self.base_momentums, self.max_momentums
-                ):
-                    group.update(max_momentum=high, base_momentum=low)
+            self._begin_momentums(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
-    def _set_momentums(self, momentums):
+    def _begin_momentums(
+        self, base_momentum: PerGroup, max_momentum: PerGroup, last_epoch: int
+    ) -> None:
+        self.use_beta1 = "betas" in self.optimizer.defaults
+        self.base_momentums = one_per_group("base_momentum", base_momentum, self.optimizer)
+        self.max_momentums = one_per_group("max_momentum", max_momentum, self.optimizer)
+        if last_epoch != -1:
+            return
+        self._set_momentums(self.max_momentums)
+        limits = zip(self.base_momentums, self.max_momentums)
+        for group, (low, high) in zip(self.optimizer.param_groups, limits):
+            group.update(max_momentum=high, base_momentum=low)
+
+    def _set_momentums(self, momentums: list[Any]) -> None:
         for group, momentum in zip(self.optimizer.param_groups, momentums):
             if self.use_beta1:
                 group["betas"] = (momentum, *group["betas"][1:])
             else:
                 group["momentum"] = momentum
 
-    def scale_fn(self, x):
-        """How high cycle, or step, x is."""
+    def scale_fn(self, x: float) -> float:
+        """Returns the height of cycle x, or at step x."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[
-            self.mode
-        ]
+        if self.mode == "triangular":
+            return 1.0
+        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
-    def get_lr(self):
-        """Sets the momentums, too."""
+    def get_lr(self) -> list[Any]:
+        """Returns the learning rates, and sets the momentums."""
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            self._set_momentums(
-                [
-                    high - (high - low) * height * scale
-                    for low, high in zip(self.base_momentums, self.max_momentums)
-                ]
-            )
-        return [
-            low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)
-        ]
+            limits = zip(self.base_momentums, self.max_momentums)
+            self._set_momentums([high - (high - low) * height * scale for low, high in limits])
+        limits = zip(self.base_lrs, self.max_lrs)
+        return [low + (high - low) * height * scale for low, high in limits]
 
-    def state_dict(self):
-        """Without scale_fn if it is a function; of an object that can be called, its attributes."""
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state. Of scale_fn it has the attributes, if it is an object, else nothing."""
         fn = self._scale_fn_custom
-        return {
-            **super().state_dict(),
-            "_scale_fn_custom": None
-            if fn is None or isinstance(fn, FunctionType)
-            else dict(fn.__dict__),
-        }
+        plain = fn is None or isinstance(fn, FunctionType)
+        return {**super().state_dict(), "_scale_fn_custom": None if plain else dict(fn.__dict__)}
 
-    def load_state_dict(self, state_dict):
-        attributes = state_dict.get("_scale_fn_custom")
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        own = dict(state_dict)
+        attributes = own.pop("_scale_fn_custom", None)
         if attributes is not None:
             self._scale_fn_custom.__dict__.update(attributes)
-        super().load_state_dict(
-            {key: value for key, value in state_dict.items() if key != "_scale_fn_custom"}
-        )
+        super().load_state_dict(own)
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiplies the learning rates by factor once the metric that step() is given has not become better for more than patience steps. Better: by
-    threshold, a share of the best one (rel) or a difference (abs); then cooldown steps do not count.
+    """Multiplies the learning rates by factor when a metric has stopped improving.
+
+    mode: whether a lower ("min") or a higher ("max") metric is better.
+    patience: steps without an improvement that are tolerated.
+    threshold, threshold_mode: an improvement is larger than this share of the best metric ("rel"), or
+        than this difference ("abs").
+    cooldown: steps after a reduction that do not count. min_lr: the lowest rate, for all or per group.
+    eps: smaller changes of a rate are not made.
     """
 
     def __init__(
         self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: PerGroup = 0,
+        eps: float = 1e-8,
+    ) -> None:
         check_optimizer(optimizer, -1)
         if factor >= 1:
             raise ValueError(f"factor must be less than 1, not {factor}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise ValueError(
-                f"mode must be min or max and threshold_mode rel or abs, not {mode!r} and {threshold_mode!r}"
+                "mode must be min or max and threshold_mode rel or abs, "
+                f"not {mode!r} and {threshold_mode!r}"
             )
-        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode, self.cooldown, self.eps = (
-            threshold,
-            threshold_mode,
-            cooldown,
-            eps,
-        )
+        self.optimizer = optimizer
+        self.mode, self.factor, self.patience = mode, factor, patience
+        self.threshold, self.threshold_mode = threshold, threshold_mode
+        self.cooldown, self.eps = cooldown, eps
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = one_per_group("min_lr", min_lr, optimizer)
         self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.last_epoch, self._last_lr = 0, [kept(group["lr"]) for group in optimizer.param_groups]
+        self.last_epoch = 0
+        self._keep_last_lr()
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> None:
         self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
 
     @property
-    def in_cooldown(self):
+    def in_cooldown(self) -> bool:
+        """Whether a reduction was less than `cooldown` steps ago."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics, epoch=None):
-        """metrics: a number, or a tensor of one element."""
+    def step(  # type: ignore[override]
+        self, metrics: float | Tensor, epoch: int | None = None
+    ) -> None:
+        """Counts a step with this metric, a number or a tensor of one element."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self.num_bad_epochs += 1
         if self._is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0
         if self.in_cooldown:
-            self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
             self._reduce_lr()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [kept(group["lr"]) for group in self.optimizer.param_groups]
+        self._keep_last_lr()
 
-    def _is_better(self, a, best):
+    def _is_better(self, a: float, best: float) -> bool:
         sign = -1 if self.mode == "min" else 1
-        bound = (
-            best * (1.0 + sign * self.threshold)
-            if self.threshold_mode == "rel"
-            else best + sign * self.threshold
-        )
+        if self.threshold_mode == "rel":
+            bound = best * (1.0 + sign * self.threshold)
+        else:
+            bound = best + sign * self.threshold
         return a < bound if self.mode == "min" else a > bound
 
-    def _reduce_lr(self):
+    def _reduce_lr(self) -> None:
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise RuntimeError(
-                    f"the optimizer has {len(groups)} groups, min_lr was given for {len(self.min_lrs)}: change min_lrs"
+                    f"the optimizer has {len(groups)} groups, "
+                    f"min_lr was given for {len(self.min_lrs)}: change min_lrs"
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
-        old = [float(group["lr"]) for group in groups]
-        new = [max(lr * self.factor, low) for lr, low in zip(old, self.min_lrs)]
-        self._set([n if o - n > self.eps else o for o, n in zip(old, new)])
+        rates = []
+        for group, lowest in zip(groups, self.min_lrs):
+            old = float(group["lr"])
+            new = max(old * self.factor, lowest)
+            rates.append(new if old - new > self.eps else old)
+        self._set(rates)

@@ -1,13 +1,21 @@
-"""Helpers of training, by the names of torch.nn.utils."""
+"""Clipping of gradients and flattening of parameters, by the names of torch.nn.utils."""
+from __future__ import annotations
+
 from ctypes import byref, c_double
 from struct import Struct
 
 from ..._kinds import kind_name
 from ... import _convert as convert
 from ... import _ops as ops
-from ..._lib import fail, lib, local
-from ..._tensor import Tensor, new
+from ..._lib import fail, lib, local, new
+from ..._tensor import Tensor
 from ...autograd import no_grad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Union
+
+    Tensors = Union[Tensor, Iterable[Tensor]]
 
 __all__ = [
     "clip_grad_norm_",
@@ -17,17 +25,29 @@ __all__ = [
     "parameters_to_vector",
     "vector_to_parameters",
 ]
-NORM_OPTIONS = Struct("Qdi0q").pack
+NORM_OPTIONS = Struct("Qdi0q").pack  # tt_clip_grad_norm_opts
+BOTH_GIVEN = 3
 
 
-def listed(parameters):
-    return (parameters,) if isinstance(parameters, Tensor) else tuple(parameters)
+def as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
+    return (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scales the gradients so that their norm, taken of all as one vector, is at most max_norm; returns what it was."""
-    params, total = listed(parameters), new(Tensor)
-    options = NORM_OPTIONS(3, float(norm_type), bool(error_if_nonfinite))
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales the gradients of the parameters so that their total norm is at most max_norm.
+
+    Returns the norm before clipping, 0-dim: the norm of order norm_type of all gradients as one vector.
+    error_if_nonfinite: raises RuntimeError if that norm is nan or inf, and changes nothing.
+    foreach is ignored.
+    """
+    params, total = as_tuple(parameters), new(Tensor)
+    options = NORM_OPTIONS(BOTH_GIVEN, float(norm_type), bool(error_if_nonfinite))
     if lib.tt_clip_grad_norm_(
         local.ctx,
         convert.pointers(params),
@@ -40,48 +60,64 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
-    """Limits every element of the gradients to [-clip_value, clip_value]."""
-    params = listed(parameters)
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Clamps every element of the parameters' gradients to [-clip_value, clip_value].
+
+    foreach is ignored.
+    """
+    params = as_tuple(parameters)
     if lib.tt_clip_grad_value_(
         local.ctx, convert.pointers(params), convert.length(params), c_double(float(clip_value))
     ):
         fail()
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The norm of all tensors as one vector."""
-    tensors = listed(tensors)
+def get_total_norm(
+    tensors: Tensors,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Returns the norm of order norm_type of all tensors as one vector, 0-dim.
+
+    error_if_nonfinite: raises RuntimeError if it is nan or inf. foreach is ignored.
+    """
+    tensors = as_tuple(tensors)
     if not tensors:
         return ops.zeros(())
+    order = float(norm_type)
     with no_grad():
-        total = ops.stack([ops.norm(t, float(norm_type)) for t in tensors]).norm(float(norm_type))
+        total = ops.stack([ops.norm(t, order) for t in tensors]).norm(order)
     if error_if_nonfinite and not bool(ops.isfinite(total)):
-        raise RuntimeError(
-            f"the total norm of order {norm_type} is {total.item()}: cannot be clipped"
-        )
+        raise RuntimeError(f"the total norm of order {norm_type} is {total.item()}")
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Scales the gradients by max_norm / (total_norm + 1e-6) where that is less than 1."""
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Multiplies the parameters' gradients by max_norm / (total_norm + 1e-6), if that is below 1.
+
+    foreach is ignored.
+    """
     with no_grad():
         factor = ops.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-        for p in listed(parameters):
+        for p in as_tuple(parameters):
             if p.grad is not None:
                 p.grad.mul_(factor)
 
 
-def parameters_to_vector(parameters):
-    """All parameters, one after the other, as one vector."""
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """Returns all parameters, flattened in row-major order, as one 1-D tensor."""
     return ops.cat([p.reshape(-1) for p in parameters])
 
 
-def vector_to_parameters(vec, parameters):
-    """Gives the parameters the values of a vector: views of it."""
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Makes each parameter a view of the next elements of vec, which is 1-D."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"vec must be a Tensor, not {kind_name(vec)}")
-    at = 0
+    start = 0
     for p in parameters:
-        p.data = vec[at : at + p.numel()].view(p.shape).data
-        at += p.numel()
+        end = start + p.numel()
+        p.data = vec[start:end].view(p.shape).data
+        start = end

@@ -1,0 +1,305 @@
+"""Bases of the layers that libtt computes. The layers themselves are generated: _layers.py."""
+from __future__ import annotations
+
+import copy
+from contextlib import contextmanager
+from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+
+from .._construct import construct
+from .._convert import pointers, wrong_kind
+from .._lib import Handle, fail, lib, local, new, quick, released_by
+from .._tensor import Tensor, wrap
+from ..autograd import no_grad
+from ..random import default_generator
+from .module import Module
+from .parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+    from typing_extensions import Self
+
+MAX_RESULTS = 16
+LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type -> its class
+
+
+class ModuleHandle(Handle):
+    """Owns a tt_module."""
+
+    __slots__ = ()
+
+
+released_by(ModuleHandle, quick.tt_module_release)
+
+
+@contextmanager
+def preserve_rng_state() -> Iterator[None]:
+    """Restores this thread's generator at the end, for initial values that are about to be replaced."""
+    generator = default_generator()
+    state = generator.get_state()
+    try:
+        yield
+    finally:
+        generator.set_state(state)
+
+
+class Layer(Module):
+    """A layer that libtt computes. Its parameters and buffers are those of a C module.
+
+    The arguments of the constructor are attributes. Assigning another value to one, as in `drop.p = 0`,
+    makes a new C module over the same tensors.
+    """
+
+    _class = ""  # name of the C module's type
+    _function = ""  # C function that constructs it
+    _arguments: tuple[Any, ...] = ()  # rows as _construct.py describes them
+    _slots: tuple[str, ...] = ()  # names of the C module's own tensors
+    _buffer_flags: tuple[bool, ...] = ()  # which of them are buffers
+    _inputs: tuple[str, ...] = ()  # arguments of forward
+    _module: ModuleHandle
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_class" in vars(cls):
+            LAYERS[cls._class] = cls
+
+    def _initialize(self, **values: Any) -> None:
+        """Completes the constructor; values: its arguments by name."""
+        Module.__init__(self)
+        self._adopt(self._new_module(values))
+        for name, value in as_attributes(self._class, values).items():
+            is_tensor = name in self._parameters or name in self._buffers
+            if not is_tensor and name not in ("device", "dtype"):
+                self.__dict__[name] = value
+        reset = getattr(type(self), "reset_parameters", None)
+        if reset not in (None, ParameterLayer.reset_parameters):
+            self.reset_parameters()
+
+    def _new_module(self, values: dict[str, Any]) -> ModuleHandle:
+        """Calls the C constructor with arguments as Python has them."""
+        given = dict(values)
+        if isinstance(given.get("padding"), str):
+            given.update(padding=0, auto_padding=given["padding"])
+        if "momentum" in given and given["momentum"] is None:
+            given["momentum"] = -1.0  # C's cumulative average
+        if "output_size" in given:
+            sizes = given["output_size"]
+            if not isinstance(sizes, (tuple, list)):
+                sizes = (sizes,)
+            given["output_size"] = tuple(-1 if size is None else size for size in sizes)
+        return construct(ModuleHandle, self._function, self._class, self._arguments, given)
+
+    def _adopt(self, handle: ModuleHandle) -> None:
+        """Takes the C module, and registers its tensors and its children."""
+        self.__dict__["_module"] = handle
+        for name, is_buffer in zip(self._slots, self._buffer_flags):
+            t = new(Tensor)
+            if lib.tt_module_get_tensor(local.ctx, handle, name.encode(), byref(t)):
+                fail()
+            if is_buffer:
+                self._buffers[name] = t if t._address else None
+            else:
+                self._parameters[name] = Parameter.over(t) if t._address else None
+        for i in range(quick.tt_module_num_children(handle)):
+            child = ModuleHandle()
+            if lib.tt_module_child(local.ctx, handle, c_int64(i), byref(child)):
+                fail()
+            self._modules[child_name(handle, i)] = layer_over(child)
+
+    def _new_module_from_attributes(self, tensors: dict[str, Tensor | None]) -> ModuleHandle:
+        """Calls the C constructor with the arguments that self has now.
+
+        tensors: those of self by name; an argument of such a name says whether there is one.
+        """
+        values = {}
+        for name, _, default, _ in self._arguments:
+            if name in tensors:
+                values[name] = tensors[name] is not None
+            else:
+                values[name] = self.__dict__.get(name, default[0] if default else None)
+        return self._new_module(values)
+
+    def _change_argument(self, name: str, value: Any) -> None:
+        """Replaces the C module by one with this argument and the same tensors."""
+        old = self.__dict__[name]
+        try:
+            self.__dict__[name] = value
+            self.__setstate__(self.__getstate__())
+        except BaseException:
+            self.__dict__[name] = old
+            raise
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_module" not in self.__dict__:
+            super().__setattr__(name, value)
+            return
+        if name in self.__dict__ and any(name == row[0] for row in self._arguments):
+            if self.__dict__[name] is not value:
+                self._change_argument(name, value)
+            return
+        super().__setattr__(name, value)
+        ctx, module, key = local.ctx, self._module, name.encode()
+        status = 0
+        if name == "training":
+            status = lib.tt_module_train(ctx, module, c_int32(bool(value)))
+        elif name in self._parameters:
+            status = lib.tt_module_register_parameter(ctx, module, key, value)
+        elif name in self._buffers:
+            persistent = c_int32(name not in self._non_persistent)
+            status = lib.tt_module_register_buffer(ctx, module, key, value, persistent)
+        if status:
+            fail()
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        if name not in self._slots:
+            return
+        ctx, module, key = local.ctx, self._module, name.encode()
+        if self._buffer_flags[self._slots.index(name)]:
+            status = lib.tt_module_register_buffer(ctx, module, key, None, c_int32(1))
+        else:
+            status = lib.tt_module_register_parameter(ctx, module, key, None)
+        if status:
+            fail()
+
+    def _forward(self, *inputs: Tensor | None) -> Any:
+        """Calls the C module. Returns its result, a tuple of several."""
+        for x in inputs:
+            if not (isinstance(x, Tensor) or x is None):
+                i = next(i for i, y in enumerate(inputs) if y is x)
+                raise wrong_kind(self._class, self._inputs[i], "Tensor", x)
+        n = c_int64()
+        outs: Any = (c_void_p * MAX_RESULTS)()
+        if lib.tt_module_forward(
+            local.ctx,
+            self._module,
+            pointers(inputs),
+            c_int64(len(inputs)),
+            outs,
+            c_int64(MAX_RESULTS),
+            byref(n),
+        ):
+            fail()
+        results = tuple(map(wrap, outs[: n.value]))
+        return results[0] if len(results) == 1 else results
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = memo[id(self)] = self.__new__(type(self))
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return made
+
+    def _inner_names(self) -> list[str]:
+        """Returns the names of the layers that the C module itself contains (attention has one)."""
+        n = quick.tt_module_num_children(self._module)
+        return [child_name(self._module, i) for i in range(n)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns all but the C module, whose inner layers are kept as tensors by dotted names."""
+        names = self._inner_names()
+        tensors: dict[str, Tensor] = {}
+        for name in names:
+            for group in ("_parameters", "_buffers"):
+                tensors.update(self.get_submodule(name)._named(group, name, True, False))
+        state = dict(self.__dict__)
+        state["_modules"] = {name: m for name, m in self._modules.items() if name not in names}
+        state["inside"] = tensors
+        del state["_module"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        inside = state.pop("inside")
+        groups = {group: state.pop(group) for group in ("_parameters", "_buffers", "_modules")}
+        tensors = {**groups["_parameters"], **groups["_buffers"]}
+        self.__dict__.update(state)
+        with preserve_rng_state():
+            handle = self._new_module_from_attributes(tensors)
+        Module.__init__(self)
+        self._adopt(handle)
+        self.__dict__.update(state)
+        for group, items in groups.items():
+            self.__dict__[group].update(items)
+        for name in self._slots:
+            if name in tensors:
+                setattr(self, name, tensors[name])
+            else:
+                delattr(self, name)
+        for path, t in inside.items():
+            owner, _, name = path.rpartition(".")
+            setattr(self.get_submodule(owner), name, t)
+        self.training = self.training
+        for name in self._inner_names():
+            self.get_submodule(name).train(self.training)
+
+    def extra_repr(self) -> str:
+        n, buffer = c_int64(), create_string_buffer(4096)
+        if lib.tt_module_print(local.ctx, self._module, buffer, c_int64(4096), byref(n)):
+            fail()
+        if self._inner_names():
+            return ""
+        text = buffer.value.decode()
+        return text[text.index("(") + 1 : -1].split("\n")[0]
+
+
+class ParameterLayer(Layer):
+    """A layer with parameters."""
+
+    def reset_parameters(self) -> None:
+        """Gives parameters and buffers new initial values. The constructor calls an override of this."""
+        fresh = self.__new__(type(self))
+        Module.__init__(fresh)
+        tensors: dict[str, Any] = {**self._parameters, **self._buffers}
+        fresh._adopt(self._new_module_from_attributes(tensors))
+        with no_grad():
+            for path, t in (*fresh.named_parameters(), *fresh.named_buffers()):
+                owner, _, name = path.rpartition(".")
+                own = getattr(self.get_submodule(owner), name)
+                if own is not None:
+                    own.copy_(t)
+
+
+class NormLayer(ParameterLayer):
+    """A normalisation with running statistics."""
+
+    track_running_stats: bool
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+
+    def reset_running_stats(self) -> None:
+        """Resets running_mean to 0, running_var to 1 and num_batches_tracked to 0."""
+        if self.track_running_stats:
+            self.running_mean.fill_(0)
+            self.running_var.fill_(1)
+            self.num_batches_tracked.fill_(0)
+
+
+def as_attributes(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns arguments as PyTorch's attributes are: tuples for convolutions, a stride for pooling."""
+    repeat, sizes = 1, {"normalized_shape"}
+    if name.startswith("Conv"):
+        repeat = int(name[-2])
+        sizes = {"kernel_size", "stride", "padding", "dilation", "output_padding"}
+    shown = dict(values)
+    for key in sizes & set(values):
+        if isinstance(values[key], int):
+            shown[key] = (values[key],) * repeat
+        elif isinstance(values[key], list):
+            shown[key] = tuple(values[key])
+    if "stride" in shown and shown["stride"] is None:
+        shown["stride"] = shown["kernel_size"]
+    return shown
+
+
+def child_name(handle: ModuleHandle, i: int) -> str:
+    return quick.tt_module_child_name(handle, c_int64(i)).decode()
+
+
+def layer_over(handle: ModuleHandle) -> Layer:
+    """Returns the layer object over a C module that no other object has."""
+    name = quick.tt_module_type(handle).decode()
+    layer = object.__new__(LAYERS.get(name, LAYERS["Linear"]))
+    Module.__init__(layer)
+    layer._adopt(handle)
+    return layer

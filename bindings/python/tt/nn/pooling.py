@@ -1,0 +1,233 @@
+"""Pooling and interpolation as torch.nn.functional has them.
+
+return_indices chooses the operator with two results, and None in output_size keeps a size of the input.
+"""
+from __future__ import annotations
+
+from .. import _ops
+from .._tensor import Tensor
+from .._types import overload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal, Sequence, Union
+
+    Ints = Union[int, Sequence[int]]
+    Sizes = Union[int, Sequence[Union[int, None]]]
+
+
+def _pool(name: str, return_indices: bool, *arguments: Any) -> Any:
+    """Calls the operator `name`, or its form with indices."""
+    if return_indices:
+        return tuple(getattr(_ops, name + "_with_indices")(*arguments))
+    return getattr(_ops, name)(*arguments)
+
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    ...
+
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    ...
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Returns the largest element of each window of the last dimension; nan is largest.
+
+    input: (C, L) or (N, C, L)
+    kernel_size: length of a window
+    stride: step between windows; None: kernel_size
+    padding: elements added on both sides, less than all others; at most half of kernel_size
+    dilation: step between the elements of a window
+    ceil_mode: rounds the number of windows up
+    return_indices: returns (values, indices); indices are int64 positions in the last dimension
+    """
+    return _pool(
+        "max_pool1d", return_indices, input, kernel_size, stride, padding, dilation, ceil_mode
+    )
+
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    ...
+
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    ...
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Returns the largest element of each window of the last two dimensions; nan is largest.
+
+    input: (C, H, W) or (N, C, H, W)
+    kernel_size: (rows, columns) of a window, or one int for both, as for the next three
+    stride: step between windows; None: kernel_size
+    padding: elements added on all sides, less than all others; at most half of kernel_size
+    dilation: step between the elements of a window
+    ceil_mode: rounds the number of windows up
+    return_indices: returns (values, indices); indices are int64 positions in the flattened image
+    """
+    return _pool(
+        "max_pool2d", return_indices, input, kernel_size, stride, padding, dilation, ceil_mode
+    )
+
+
+def _sizes(input: Tensor, output_size: Sizes) -> Any:
+    """Replaces None by the input's own size."""
+    if not isinstance(output_size, (tuple, list)) or not isinstance(input, Tensor):
+        return output_size
+    if None not in output_size:
+        return output_size
+    own = input.shape[-len(output_size) :]
+    return tuple(o if size is None else size for size, o in zip(output_size, own))
+
+
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: Sizes, return_indices: Literal[False] = False
+) -> Tensor:
+    ...
+
+
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: Sizes, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]:
+    ...
+
+
+def adaptive_max_pool1d(
+    input: Tensor, output_size: Sizes, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Returns the largest element of each of output_size windows that cover the last dimension evenly.
+
+    input: (C, L) or (N, C, L)
+    output_size: number of windows; None: L
+    return_indices: returns (values, indices); indices are int64 positions in the last dimension
+    """
+    out, indices = _ops.adaptive_max_pool1d(input, _sizes(input, output_size))
+    return (out, indices) if return_indices else out
+
+
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: Sizes, return_indices: Literal[False] = False
+) -> Tensor:
+    ...
+
+
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: Sizes, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]:
+    ...
+
+
+def adaptive_max_pool2d(
+    input: Tensor, output_size: Sizes, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Returns the largest element of each of output_size windows that cover the image evenly.
+
+    input: (C, H, W) or (N, C, H, W)
+    output_size: (rows, columns) of windows, or one int for both; None: the input's size
+    return_indices: returns (values, indices); indices are int64 positions in the flattened image
+    """
+    out, indices = _ops.adaptive_max_pool2d(input, _sizes(input, output_size))
+    return (out, indices) if return_indices else out
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+    """Returns the mean of each of output_size windows that cover the image evenly.
+
+    input: (C, H, W) or (N, C, H, W)
+    output_size: (rows, columns) of windows, or one int for both; None: the input's size
+    """
+    return _ops.adaptive_avg_pool2d(input, _sizes(input, output_size))
+
+
+def interpolate(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resizes the dimensions behind the first two to `size` or by scale_factor.
+
+    input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
+    size: of the result, an int for each dimension or one for all
+    scale_factor: instead of size, a number for each dimension or one for all
+    mode: "nearest", "nearest-exact" or "area"; by the number of dimensions "linear" (1), "bilinear"
+        or "bicubic" (2), "trilinear" (3)
+    align_corners: the centres of the corner elements of input and result coincide, not their edges
+    recompute_scale_factor: computes the scale from the rounded sizes
+    antialias: must be False
+    """
+    scales = {}
+    if isinstance(scale_factor, (tuple, list)):
+        dims = input.dim() - 2 if isinstance(input, Tensor) else len(scale_factor)
+        if len(scale_factor) != dims:
+            raise ValueError(
+                f"interpolate: scale_factor has {len(scale_factor)} numbers: "
+                f"must be one number or {dims}"
+            )
+        scales = dict(zip(("scale_w", "scale_h", "scale_d"), reversed(scale_factor)))
+        scale_factor = None
+    return _ops.interpolate(
+        input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias, **scales
+    )

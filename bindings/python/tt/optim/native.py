@@ -1,0 +1,327 @@
+"""NativeOptimizer: the base of the optimizers that libtt runs, which keeps groups and state in C."""
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from ctypes import byref, c_char_p, c_double, c_int32, c_int64, create_string_buffer
+
+from .. import _convert as convert
+from .._construct import construct
+from .._lib import Handle, fail, lib, local, new, quick, released_by
+from .._tensor import Tensor
+from ..autograd import enable_grad
+from .optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable
+
+    from .optimizer import Params
+
+    AnyDict = dict[Any, Any]
+else:
+    AnyDict = dict
+
+# values of a group that schedules keep in C
+OF_SCHEDULES = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
+NAME_CAP = c_int64(96)
+
+
+class ParamGroup(AnyDict):
+    """A parameter group whose numbers are in C: reading gives what the next step uses."""
+
+    def __init__(self, optimizer: NativeOptimizer, number: int, group: dict[str, Any]) -> None:
+        super().__init__(group)
+        self._optimizer, self._number = optimizer, number
+        # key -> names in C, is it a bool?
+        self._values: dict[Any, Any] = {
+            key: (names, is_bool) for key, names, is_bool in optimizer._values
+        }
+        self._values.update((key, ((key,), False)) for key in OF_SCHEDULES)
+        for key, value in group.items():
+            self[key] = value
+
+    def _read(self, key: str) -> None:
+        """Copies a value from C into the dict."""
+        names, is_bool = self._values[key]
+        parts: list[Any] = []
+        for name in names:
+            x = c_double()
+            if lib.tt_optim_get_f64(
+                local.ctx,
+                self._optimizer._handle,
+                c_int64(self._number),
+                c_char_p(name.encode()),
+                byref(x),
+            ):
+                return  # a value of a schedule that is not set
+            parts.append(bool(x.value) if is_bool else x.value)
+        value = tuple(parts) if len(parts) > 1 else parts[0]
+        if not dict.__contains__(self, key) or dict.__getitem__(self, key) != value:
+            dict.__setitem__(self, key, value)
+
+    def _read_all(self) -> None:
+        for key in self._values:
+            self._read(key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in self._values:
+            self._write(key, value)
+            if isinstance(value, Tensor):
+                value = float(value)
+        dict.__setitem__(self, key, value)
+
+    def _write(self, key: str, value: Any) -> None:
+        """Sets a value in C."""
+        names, _ = self._values[key]
+        parts = tuple(value) if len(names) > 1 else (value,)
+        if len(parts) != len(names):
+            raise ValueError(f"{key} must have {len(names)} numbers, not {len(parts)}")
+        for name, part in zip(names, parts):
+            if lib.tt_optim_set_f64(
+                local.ctx,
+                self._optimizer._handle,
+                c_int64(self._number),
+                c_char_p(name.encode()),
+                c_double(float(part)),
+            ):
+                fail()
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._values:
+            self._read(key)
+        return dict.__getitem__(self, key)
+
+    def __contains__(self, key: Any) -> bool:
+        if key in self._values:
+            self._read(key)
+        return dict.__contains__(self, key)
+
+    def __iter__(self) -> Any:
+        self._read_all()
+        return dict.__iter__(self)
+
+    def __len__(self) -> int:
+        self._read_all()
+        return dict.__len__(self)
+
+    def keys(self) -> Any:
+        self._read_all()
+        return dict.keys(self)
+
+    def values(self) -> Any:
+        self._read_all()
+        return dict.values(self)
+
+    def items(self) -> Any:
+        self._read_all()
+        return dict.items(self)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self._values:
+            dict.__delitem__(self, key)
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self.items())
+
+    def __repr__(self) -> str:
+        self._read_all()
+        return dict.__repr__(self)
+
+
+class OptimizerHandle(Handle):
+    """Owns a tt_optimizer."""
+
+    __slots__ = ()
+
+
+released_by(OptimizerHandle, quick.tt_optim_release)
+
+
+class NativeOptimizer(Optimizer):
+    """An optimizer that libtt runs. A step updates all parameters in one call."""
+
+    _class = ""  # name in messages
+    _function = ""  # C function that constructs it
+    _arguments: tuple[Any, ...] = ()  # rows as _construct.py describes them
+    _values: tuple[Any, ...] = ()  # values of a group: (key, names in C, is it a bool?)
+    _handle: OptimizerHandle
+
+    def _initialize(self, *, params: Params, **values: Any) -> None:
+        """Completes the constructor; values: its other arguments by name."""
+        defaults = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
+        given = {**defaults, "params": ()}
+        self._handle = construct(
+            OptimizerHandle, self._function, self._class, self._arguments, given
+        )
+        Optimizer.__init__(self, params, defaults)
+
+    def __reduce__(self) -> Any:
+        groups = [dict(group) for group in self.param_groups]
+        return restored, (type(self), groups, dict(self.defaults), self.state_dict())
+
+    def _start(self) -> None:
+        pass
+
+    def _new_group(self, group: dict[str, Any]) -> dict[str, Any]:
+        params = tuple(group["params"])
+        if lib.tt_optim_add_param_group(
+            local.ctx, self._handle, convert.pointers(params), convert.length(params)
+        ):
+            fail()
+        return ParamGroup(self, len(self.param_groups), group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Removes the parameters' gradients. set_to_none=False fills them with 0 instead."""
+        if lib.tt_optim_zero_grad(local.ctx, self._handle, c_int32(bool(set_to_none))):
+            fail()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates the parameters from their gradients.
+
+        closure: called first, with gradients recorded; it recomputes the loss and its gradients. Its
+        result is returned.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        if lib.tt_optim_step(local.ctx, self._handle):
+            fail()
+        return loss
+
+    # ---- state ----
+
+    @property
+    def state(self) -> Any:
+        """{parameter: {name: tensor}}. The tensors are the optimizer's own, and so are changes."""
+        return States(self)
+
+    @state.setter
+    def state(self, states: Any) -> None:
+        self._load({i: states.get(p, {}) for i, p in enumerate(self._params())})
+
+    def _states(self) -> dict[int, dict[str, Tensor]]:
+        """Returns {index of a parameter: {name: tensor}}."""
+        name, x = create_string_buffer(NAME_CAP.value), c_double()
+        states: dict[int, dict[str, Tensor]] = {}
+        for i in range(quick.tt_optim_num_numbers(self._handle)):
+            if lib.tt_optim_number_at(
+                local.ctx, self._handle, c_int64(i), name, NAME_CAP, byref(x)
+            ):
+                fail()
+            head, position, key = name.value.decode().split(".", 2)
+            if head == "state":
+                states.setdefault(int(position), {})[key] = self._state(int(position), key)
+        for i in range(quick.tt_optim_num_tensors(self._handle)):
+            t = new(Tensor)
+            if lib.tt_optim_tensor_at(
+                local.ctx, self._handle, c_int64(i), name, NAME_CAP, byref(t)
+            ):
+                fail()
+            _, position, key = name.value.decode().split(".", 2)
+            states.setdefault(int(position), {})[key] = t
+        return dict(sorted(states.items()))
+
+    def _state(self, position: int, key: str) -> Tensor:
+        t = new(Tensor)
+        if lib.tt_optim_get_state(
+            local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), byref(t)
+        ):
+            fail()
+        return t
+
+    def _load(self, states: dict[int, dict[str, Any]]) -> None:
+        old = self._states()
+        for position, state in states.items():
+            for key in old.get(position, {}):
+                if key not in state:
+                    self._set_state(position, key, None)
+            for key, value in state.items():
+                if value is not None:
+                    self._set_state(position, key, value)
+
+    def _set_state(self, position: int, key: str, value: Any) -> None:
+        """Sets a tensor of a parameter's state, or removes it for None."""
+        if value is not None and not isinstance(value, Tensor):
+            from .._create import tensor
+
+            value = tensor(value)
+        if lib.tt_optim_set_state(
+            local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), value
+        ):
+            fail()
+
+
+class State(AnyDict):
+    """The state of one parameter: {name: tensor}. Changes go to C."""
+
+    def __init__(
+        self, optimizer: NativeOptimizer, position: int, items: Iterable[Any] = ()
+    ) -> None:
+        super().__init__(items)
+        self._optimizer, self._position = optimizer, position
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._optimizer._set_state(self._position, key, value)
+        super().__setitem__(key, self._optimizer._state(self._position, key))
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        self._optimizer._set_state(self._position, key, None)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    # those of dict would not call __setitem__ and __delitem__
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
+    pop = MutableMapping.pop
+    popitem = MutableMapping.popitem
+    clear = MutableMapping.clear
+
+
+class States(State):
+    """The state of all parameters: {parameter: its state}."""
+
+    def __init__(self, optimizer: NativeOptimizer) -> None:
+        params = optimizer._params()
+        states = {params[i]: State(optimizer, i, s) for i, s in optimizer._states().items()}
+        dict.__init__(self, states)
+        self._optimizer = optimizer
+        self._positions = {p: i for i, p in enumerate(params)}
+
+    def __missing__(self, p: Tensor) -> State:
+        return State(self._optimizer, self._positions[p])
+
+    def __setitem__(self, p: Tensor, items: Any) -> None:
+        position = self._positions[p]
+        self._optimizer._load({position: items})
+        dict.__setitem__(self, p, State(self._optimizer, position, items))
+
+    def __delitem__(self, p: Tensor) -> None:
+        dict.__delitem__(self, p)
+        self._optimizer._load({self._positions[p]: {}})
+
+
+def restored(
+    cls: type[NativeOptimizer],
+    groups: list[dict[str, Any]],
+    defaults: dict[str, Any],
+    state: dict[str, Any],
+) -> NativeOptimizer:
+    """Unpickles an optimizer: see NativeOptimizer.__reduce__."""
+    made: Any = cls(groups, **defaults)
+    made.load_state_dict(state)
+    return made

@@ -1,0 +1,211 @@
+"""NativeScheduler: the base of the learning-rate schedules that libtt computes."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from ctypes import byref, c_char_p, c_double, c_int64, create_string_buffer
+from weakref import WeakKeyDictionary
+
+from .._construct import construct
+from .._lib import Handle, fail, lib, local, quick, released_by
+from .._ops import zeros
+from . import _optimizers
+from .native import OF_SCHEDULES, NativeOptimizer
+from .schedules import LRScheduler, check_optimizer, one_per_group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+    from .optimizer import Optimizer
+
+# ---- optimizers that are written in Python ----
+
+SHARED = ("lr", "initial_lr", "momentum", "betas")  # values that schedules read and change
+stand_ins: WeakKeyDictionary[Optimizer, NativeOptimizer] = WeakKeyDictionary()
+
+
+def native(optimizer: Optimizer) -> NativeOptimizer:
+    """Returns an optimizer that C's schedules can change.
+
+    For one that is written in Python it is a stand-in with as many groups, which `synchronized` keeps equal.
+    """
+    if isinstance(optimizer, NativeOptimizer):
+        return optimizer
+    if optimizer not in stand_ins:
+        groups = [{"params": [zeros(1)]} for _ in optimizer.param_groups]
+        stand_ins[optimizer] = stand_in_class(optimizer)(groups)
+    return stand_ins[optimizer]
+
+
+def stand_in_class(optimizer: Optimizer) -> Any:
+    """Returns a class whose groups have the momentum that the optimizer's have."""
+    if "betas" in optimizer.defaults:
+        return _optimizers.Adam
+    return _optimizers.SGD if "momentum" in optimizer.defaults else _optimizers.Adagrad
+
+
+@contextmanager
+def synchronized(optimizer: Optimizer) -> Iterator[None]:
+    """Copies the optimizer's rates to its stand-in, and the changed ones back at the end."""
+    pairs: Any = ()
+    if not isinstance(optimizer, NativeOptimizer):
+        pairs = list(zip(optimizer.param_groups, native(optimizer).param_groups))
+    for group, stand_in in pairs:
+        stand_in.update((key, group[key]) for key in SHARED if key in group)
+    yield
+    for group, stand_in in pairs:
+        for key in SHARED:
+            if key in stand_in and (key in group or key == "initial_lr"):
+                group[key] = stand_in[key]
+
+
+# ---- schedules of libtt ----
+
+
+class SchedulerHandle(Handle):
+    """Owns a tt_scheduler."""
+
+    __slots__ = ()
+
+
+released_by(SchedulerHandle, quick.tt_scheduler_release)
+
+
+class NativeScheduler(LRScheduler):
+    """A schedule that libtt computes."""
+
+    _class = ""  # name in messages
+    _function = ""  # C function that constructs it
+    _arguments: tuple[Any, ...] = ()  # rows as _construct.py describes them
+    _handle: SchedulerHandle
+    _given: dict[str, Any]  # arguments of the constructor, for pickle
+
+    def _initialize(self, **values: Any) -> None:
+        """Completes the constructor; values: its arguments by name."""
+        self._given = dict(values)
+        self._begin(values)
+        for key, value in values.items():
+            if not hasattr(type(self), key) and key not in self.__dict__:
+                self.__dict__[key] = value
+        with synchronized(self.optimizer):
+            given = {**values, "optimizer": native(self.optimizer)}
+            self._handle = construct(
+                SchedulerHandle, self._function, self._class, self._arguments, given
+            )
+
+    def __reduce__(self) -> Any:
+        return restored, (type(self), self._given, self.optimizer, self.state_dict())
+
+    def _begin(self, values: dict[str, Any]) -> None:
+        """Checks the arguments and gives them the form that C takes."""
+        optimizer = values["optimizer"]
+        check_optimizer(optimizer, values["last_epoch"])
+        self.optimizer = optimizer
+        for name, kind, _, _ in self._arguments:
+            value = values[name]
+            if kind == "Float[]":
+                values[name] = [float(x) for x in one_per_group(name, value, optimizer)]
+            elif kind == "Int[]":
+                values[name] = list(value)
+            elif isinstance(kind, dict) and value not in kind:
+                raise ValueError(f"{name} must be one of {sorted(kind)}, not {value!r}")
+
+    @property  # type: ignore[override]
+    def last_epoch(self) -> int:
+        """The number of steps since the start."""
+        return quick.tt_scheduler_last_epoch(self._handle)
+
+    @property  # type: ignore[override]
+    def base_lrs(self) -> list[float]:
+        """The initial learning rates, one per group."""
+        return self.state_dict()["base_lrs"]
+
+    def step(self, epoch: int | None = None) -> None:
+        """Sets the learning rates; call it after the optimizer's step.
+
+        epoch: computes the rates of this step by the closed form.
+        """
+        with synchronized(self.optimizer):
+            if epoch is None:
+                status = lib.tt_scheduler_step(local.ctx, self._handle)
+            else:
+                status = lib.tt_scheduler_step_to(local.ctx, self._handle, c_int64(epoch))
+            if status:
+                fail()
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self.step(epoch)
+
+    def _initial_step(self) -> None:
+        self._load_number("_step_count", 0)
+        self.step()
+
+    def _undo(self) -> None:
+        self._load_number("last_epoch", self.last_epoch - 1)
+
+    def get_last_lr(self) -> list[float]:
+        """Returns the learning rates that the last step has set, one per group."""
+        n, cap = c_int64(), len(self.optimizer.param_groups)
+        rates = (c_double * max(cap, 1))()
+        if lib.tt_scheduler_get_last_lr(local.ctx, self._handle, rates, c_int64(cap), byref(n)):
+            fail()
+        return list(rates[: n.value])
+
+    def _numbers(self) -> Iterator[tuple[str, float]]:
+        """Yields (name, number) of the state in C."""
+        name, x = create_string_buffer(512), c_double()
+        for i in range(quick.tt_scheduler_num_numbers(self._handle)):
+            if lib.tt_scheduler_number_at(
+                local.ctx, self._handle, c_int64(i), name, c_int64(512), byref(x)
+            ):
+                fail()
+            yield name.value.decode(), x.value
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns steps and rates. The states of a composite's schedules are under "_schedulers"."""
+        root: dict[str, Any] = {}
+        for name, value in self._numbers():
+            state, keys = root, name.split(".")
+            while keys[0].isdigit():
+                parts, i = state.setdefault("_schedulers", []), int(keys.pop(0))
+                parts.extend({} for _ in range(i + 1 - len(parts)))
+                state = parts[i]
+            if len(keys) == 1:
+                state[keys[0]] = int(value)
+            else:
+                state.setdefault(keys[0], []).append(value)
+        return root
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._load_state(state_dict, "")
+
+    def _load_state(self, state: dict[str, Any], prefix: str) -> None:
+        for key, value in state.items():
+            if key == "_schedulers":
+                for i, part in enumerate(value):
+                    self._load_state(part, f"{prefix}{i}.")
+            elif key in ("base_lrs", "_last_lr"):
+                for i, x in enumerate(value):
+                    self._load_number(f"{prefix}{key}.{i}", x)
+            elif key in ("last_epoch", "_step_count"):
+                self._load_number(prefix + key, value)
+
+    def _load_number(self, name: str, value: float) -> None:
+        if lib.tt_scheduler_load_number(
+            local.ctx, self._handle, c_char_p(name.encode()), c_double(value)
+        ):
+            fail()
+
+
+def restored(
+    cls: Any, given: dict[str, Any], optimizer: Optimizer, state: dict[str, Any]
+) -> NativeScheduler:
+    """Unpickles a schedule, whose constructor must not change the optimizer again."""
+    before = []
+    for group in optimizer.param_groups:
+        before.append({key: group[key] for key in (*SHARED, *OF_SCHEDULES) if key in group})
+    made = cls(**given)
+    made.load_state_dict(state)
+    for group, values in zip(optimizer.param_groups, before):
+        group.update(values)
+    return made
