@@ -1,4 +1,4 @@
-// The public convolutions and their checks.
+// Checks of convolutions, and the public operators: conv1d … conv_transpose3d.
 #include "ops/conv_primitives.h"
 
 #include "ops/gen/impls.h"
@@ -6,37 +6,43 @@
 
 namespace TT_NS {
 
-void spread(Ints list, int64_t n, int64_t fallback, int64_t least, const char* arg, int64_t* out) {
+// A parameter with one entry per spatial dimension: out[0 … n) = list, whose only entry stands for
+// all dimensions; an empty list stands for `fallback`.
+static void expand_dims_list(Ints list, int64_t n, int64_t fallback, int64_t min_value,
+                             const char* arg, int64_t* out) {
   if (list.n > 1 && list.n != n)
     fail_arg(TT_INVALID_ARG, arg, "{} is {}: must have 1 or {} entries", arg, list, n);
   for (int64_t d = 0; d < n; d++) {
-    out[d] = list.n == 0 ? fallback : list[list.n == 1 ? 0 : d];
-    if (out[d] < least)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: its entries must be at least {}", arg, list, least);
+    if (list.n == 0) out[d] = fallback;
+    else out[d] = list[list.n == 1 ? 0 : d];
+    if (out[d] < min_value)
+      fail_arg(TT_INVALID_ARG, arg, "{} is {}: its entries must be at least {}", arg, list,
+               min_value);
   }
 }
 
-constexpr int64_t kOffsetSlack =
-    8;  // the last tile of a plan may be that much longer than its data
+// The last tile of a plan may be that many times as long as its data.
+constexpr int64_t kOffsetSlack = 8;
 
-// a * b + c; fails if no int64 has this value.
-static int64_t sure(int64_t a, int64_t b, int64_t c, const char* arg) {
+// a * b + c; fails if it overflows.
+static int64_t mul_add(int64_t a, int64_t b, int64_t c, const char* arg) {
   int64_t r;
   if (__builtin_mul_overflow(a, b, &r) || __builtin_add_overflow(r, c, &r))
     fail_arg(TT_INVALID_ARG, arg, "{} is too large: the sizes overflow", arg);
   return r;
 }
 
-// PyTorch's rule (c10/core/MemoryFormat.h): strides as of channels_last; what could be either is
-// not.
+// PyTorch's rule (c10/core/MemoryFormat.h): strides grow from channels over the spatial dimensions
+// to the batch. A tensor that is dense in both orders is not channels last.
 static bool is_channels_last(const Tensor& t) {
   if (t.ndim < 4 || t.ndim > 5 || t.stride(1) == 0) return false;
-  int64_t least = 0;
+  static constexpr int64_t kInnermostFirst[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+  int64_t min_stride = 0;
   for (int64_t i = 0; i < t.ndim; i++) {
-    const int64_t d = i == 0 ? 1 : i + 1 == t.ndim ? 0 : t.ndim - i;
-    if (t.size(d) == 0 || t.stride(d) < least || (d == 0 && least == t.stride(1))) return false;
-    least = t.stride(d);
-    if (t.size(d) > 1) least *= t.size(d);
+    const int64_t d = kInnermostFirst[t.ndim - 4][i];
+    if (t.size(d) == 0 || t.stride(d) < min_stride) return false;
+    if (d == 0 && min_stride == t.stride(1)) return false;
+    min_stride = t.stride(d) * max<int64_t>(t.size(d), 1);
   }
   return true;
 }
@@ -67,33 +73,34 @@ static void check_channels(const Tensor& input, const Tensor& weight, const Conv
              "weight is {}, groups is {}: weight.shape[0] must be a multiple of groups",
              weight.sizes(), p.groups);
   const int64_t channels =
-      p.transposed ? weight.size(0) : sure(weight.size(1), p.groups, 0, "groups");
+      p.transposed ? weight.size(0) : mul_add(weight.size(1), p.groups, 0, "groups");
   if (input.size(1) != channels)
     fail_arg(TT_SHAPE, "input",
              "input is {}, weight is {}, groups is {}: input must have {} channels", input.sizes(),
              weight.sizes(), p.groups, channels);
 }
 
-// The size of the result in dimension d; the ConvShape's other members are set.
-static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t size, int64_t more) {
-  const int64_t window = sure(s.dil[d], s.k[d] - 1, 1, "dilation");
-  const int64_t both = sure(s.pad[d], 2, 0, "padding");
+// The size of the result in dimension d, of an input of this size; k, stride, pad and dil are set.
+static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t size,
+                           int64_t output_padding) {
+  const int64_t window = mul_add(s.dil[d], s.k[d] - 1, 1, "dilation");
+  const int64_t both_pads = mul_add(s.pad[d], 2, 0, "padding");
   if (transposed) {
     if (size < 1)
       fail_arg(TT_SHAPE, "input", "input has size {} in spatial dimension {}: must be positive",
                size, d);
-    if (more >= s.stride[d] && more >= s.dil[d])
+    if (output_padding >= s.stride[d] && output_padding >= s.dil[d])
       fail_arg(TT_INVALID_ARG, "output_padding",
                "output_padding is {}, stride {}, dilation {}: must be smaller than either of them",
-               more, s.stride[d], s.dil[d]);
-    int64_t full = sure(size - 1, s.stride[d], window, "stride");
-    full = sure(more, 1, full, "output_padding");
-    if (full <= both)
+               output_padding, s.stride[d], s.dil[d]);
+    int64_t full = mul_add(size - 1, s.stride[d], window, "stride");
+    full = mul_add(output_padding, 1, full, "output_padding");
+    if (full <= both_pads)
       fail_arg(TT_SHAPE, "input", "the result has size {} in a spatial dimension: must be positive",
-               full - both);
-    return full - both;
+               full - both_pads);
+    return full - both_pads;
   }
-  const int64_t padded = sure(size, 1, both, "padding");
+  const int64_t padded = mul_add(size, 1, both_pads, "padding");
   if (padded < window)
     fail_arg(TT_SHAPE, "weight",
              "padded input has size {} in a spatial dimension, the window {}: must not be larger",
@@ -101,22 +108,28 @@ static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t s
   return (padded - window) / s.stride[d] + 1;
 }
 
-// Kernels take the offset of any coordinate of a window in the padded input: it must be a number. A
-// step that nothing takes, to a second window or a second tap, is made no longer than what must be
-// passed over.
+// Kernels compute the offset of any coordinate of a window in the padded input, so it must not
+// overflow. A stride to a second window or a dilation to a second tap that does not exist is cut to
+// the padded size.
 static void check_padded(ConvShape* s, int64_t item, Ints padding) {
-  const int64_t channels = s->ci > s->co ? s->ci : s->co;
-  int64_t bytes = sure(sure(s->groups, channels, 0, "groups"), item * kOffsetSlack, 0, "groups");
-  bytes = sure(bytes, s->n ? s->n : 1, 0, "input");
+  const int64_t channels = mul_add(s->groups, max(s->ci, s->co), 0, "groups");
+  int64_t bytes = mul_add(channels, item * kOffsetSlack, 0, "groups");
+  bytes = mul_add(bytes, max<int64_t>(s->n, 1), 0, "input");
   for (int d = 0; d < kConvDims; d++) {
     int64_t size;
-    if (__builtin_add_overflow(s->x[d], sure(s->pad[d], 2, 1, "padding"), &size) ||
+    if (__builtin_add_overflow(s->x[d], mul_add(s->pad[d], 2, 1, "padding"), &size) ||
         __builtin_mul_overflow(bytes, size, &bytes))
       fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the size of the padded input overflows",
                padding);
     if (s->k[d] == 1 && s->dil[d] > size) s->dil[d] = size;
     if (s->y[d] <= 1 && s->stride[d] > size) s->stride[d] = size;
   }
+}
+
+// What the operands of a convolution are converted to.
+static Dtype compute_dtype(Dtype d) {
+  if (d == Dtype::kF64 || d == Dtype::kC128) return Dtype::kF64;
+  return is_differentiable(d) ? Dtype::kF32 : Dtype::kI64;
 }
 
 Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
@@ -130,18 +143,18 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
              input.sizes(), weight.sizes());
   Conv c;
   ConvShape& s = c.s;
-  int64_t more[kConvDims];
+  int64_t output_padding[kConvDims];
   for (int d = 0; d < first; d++) {
     s.x[d] = s.y[d] = s.k[d] = s.stride[d] = s.dil[d] = 1;
     s.pad[d] = 0;
   }
-  spread(p.stride, nd, 1, 1, "stride", s.stride + first);
-  spread(p.padding, nd, 0, 0, "padding", s.pad + first);
-  spread(p.dilation, nd, 1, 1, "dilation", s.dil + first);
-  spread(p.output_padding, nd, 0, 0, "output_padding", more + first);
+  expand_dims_list(p.stride, nd, 1, 1, "stride", s.stride + first);
+  expand_dims_list(p.padding, nd, 0, 0, "padding", s.pad + first);
+  expand_dims_list(p.dilation, nd, 1, 1, "dilation", s.dil + first);
+  expand_dims_list(p.output_padding, nd, 0, 0, "output_padding", output_padding + first);
   check_channels(input, weight, p);
   const int64_t channels =
-      p.transposed ? sure(weight.size(1), p.groups, 0, "groups") : weight.size(0);
+      p.transposed ? mul_add(weight.size(1), p.groups, 0, "groups") : weight.size(0);
   check_operands(input, weight, bias, channels);
   s.n = input.size(0);
   s.groups = p.groups;
@@ -156,7 +169,7 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
       fail_arg(TT_SHAPE, "weight", "weight is {}: its spatial sizes must be positive",
                weight.sizes());
     const int64_t size = input.size(d - first + 2);
-    const int64_t other = result_size(s, int(d), p.transposed, size, more[d]);
+    const int64_t other = result_size(s, int(d), p.transposed, size, output_padding[d]);
     s.x[d] = p.transposed ? other : size;
     s.y[d] = p.transposed ? size : other;
     result.push_back(other);
@@ -167,9 +180,7 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
   c.y = p.transposed ? Shape(input.sizes()) : result;
   c.w = Shape(weight.sizes());
   c.complex = is_complex(input.dtype);
-  c.compute = input.dtype == Dtype::kF64 || input.dtype == Dtype::kC128 ? Dtype::kF64
-              : is_differentiable(input.dtype)                          ? Dtype::kF32
-                                                                        : Dtype::kI64;
+  c.compute = compute_dtype(input.dtype);
   c.device = input.device;
   c.weight_last = is_channels_last(weight);
   c.last = c.weight_last || is_channels_last(input);
@@ -178,7 +189,7 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
 
 namespace impl {
 
-// input with the batch that it may lack; its spatial dimensions are nd.
+// input, of nd spatial dimensions, with a batch dimension.
 static TensorRef batched(const Tensor& input, const Tensor& weight, int64_t nd) {
   if (weight.ndim != nd + 2)
     fail_arg(TT_SHAPE, "weight", "weight is {}: must have {} dimensions", weight.sizes(), nd + 2);
@@ -195,22 +206,21 @@ static TensorRef conv_nd(int64_t nd, const Tensor& input, const Tensor& weight, 
   return input.ndim == nd + 2 ? std::move(y) : op::view(*y, y->sizes().slice(1, y->ndim));
 }
 
-// padding = "same": the window's surplus is shared between the two sides, the right one gets the
-// odd zero.
+// padding = "same": the result has the size of the input. Half of the padding goes to each side, an
+// odd zero to the end, where it is added to the input.
 static TensorRef conv_same(int64_t nd, const Tensor& input, const Tensor& weight,
                            const Tensor* bias, Ints stride, Ints dilation, int64_t groups) {
   TensorRef x = batched(input, weight, nd);
   int64_t step[kConvDims], dil[kConvDims], pad[kConvDims];
-  spread(stride, nd, 1, 1, "stride", step);
-  spread(dilation, nd, 1, 1, "dilation", dil);
-  const Shape given(x->sizes());
+  expand_dims_list(stride, nd, 1, 1, "stride", step);
+  expand_dims_list(dilation, nd, 1, 1, "dilation", dil);
   for (int64_t d = 0; d < nd; d++) {
     if (step[d] != 1)
       fail_arg(TT_INVALID_ARG, "stride", "stride is {}: must be 1 for padding 'same'", stride);
     if (weight.size(d + 2) < 1)
       fail_arg(TT_SHAPE, "weight", "weight is {}: its spatial sizes must be positive",
                weight.sizes());
-    const int64_t total = sure(dil[d], weight.size(d + 2) - 1, 0, "dilation");
+    const int64_t total = mul_add(dil[d], weight.size(d + 2) - 1, 0, "dilation");
     pad[d] = total / 2;
     if (total % 2 == 0) continue;
     Shape slice(x->sizes());

@@ -1,4 +1,8 @@
-// The primitives of convolutions: layouts, dtypes and plans.
+// convolution and convolution_backward: layouts, dtypes and plans. Each operand of y = conv(x, w)
+// is computed from the other two in one of these ways:
+//   pointwise    windows of one pixel: matrix products
+//   interleaved  few channels and many images, f32: kernels/cpu/conv/batch_interleaved.cpp
+//   gathered     all else, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
 #include "ops/conv_primitives.h"
 
 #include "ops/gen/impls.h"
@@ -20,7 +24,7 @@ static TensorRef with_channels_last(const Tensor& t, Dtype d) {
   copy_elements(*out, t);
   return out;
 }
-// A result whose channels lie last, as the caller is to get it.
+// A result with channels last in the memory order and dtype that the caller gets.
 static TensorRef in_format(TensorRef t, bool last, Dtype d) {
   Shape rows(t->sizes());
   contiguous_strides(t->sizes(), rows.data());
@@ -35,6 +39,8 @@ static TensorRef in_dtype(const Tensor& t, Dtype d) {
   return t.dtype == d ? TensorRef::share(&t) : cast_input(t, d);
 }
 
+// ---- gathered ----
+
 static TensorRef zero_run(int64_t n, const Conv& c) {
   TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
   if (zeros->numel) fill_elements(*zeros, 0);
@@ -47,7 +53,7 @@ template <class Plan> static void set_weight_strides(Plan* p, const Tensor& w) {
     p->w_k[d] = d < kConvDims + 2 - w.ndim ? 0 : w.stride(d - kConvDims + w.ndim);
 }
 
-// x's rows with their padding.
+// x, channels last, with the padding of its rows.
 static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   const int64_t sizes[3] = {c.s.n * c.s.x[0] * c.s.x[1], width, c.s.ci};
   TensorRef out = new_tensor(sizes, c.compute, c.device);
@@ -59,24 +65,21 @@ static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   return out;
 }
 
-// y from x, or x from y: channels last, or first if that is wanted and costs nothing.
-static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& source,
-                                const Tensor& weight, const Tensor* bias) {
+// y from x, or x from y: channels last, or first where the plan takes that.
+static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
+                               const Tensor& weight, const Tensor* bias) {
   TensorRef src = with_channels_last(source, c.compute);
   TensorRef w = in_dtype(weight, c.compute);
   TensorRef b = bias ? cast_input(*bias, c.compute) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
-  const int64_t width = mode == kConvData ? 0 : conv_merged_width(c.s);
   ConvPlan plan;
-  build_conv(&plan, c.s, int32_t(c.compute), mode, width, !c.last && !c.complex);
-  TensorRef out =
-      plan.planes ? new_tensor(sizes, c.compute, c.device) : new_last(sizes, c.compute, c.device);
+  build_conv(&plan, c.s, int32_t(c.compute), mode, !c.last && !c.complex);
+  TensorRef out = plan.path == kConvPlanes ? new_tensor(sizes, c.compute, c.device)
+                                           : new_last(sizes, c.compute, c.device);
   if (out->numel == 0) return out;
-  if (width && mode == kConvForward) src = padded_rows(c, *src, width);
-  TensorRef zeros = zero_run(plan.depthwise         ? c.s.groups
-                             : mode == kConvForward ? plan.gather.run
-                                                    : c.s.co,
-                             c);
+  const int64_t width = mode == kConvForward ? conv_merged_width(c.s) : 0;
+  if (width) src = padded_rows(c, *src, width);
+  TensorRef zeros = zero_run(conv_zero_items(plan), c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
   Workspace images(conv_image_bytes(plan, out->item_size()), c.device);
   set_weight_strides(&plan, *w);
@@ -85,14 +88,14 @@ static TensorRef gather_product(const Conv& c, ConvMode mode, const Tensor& sour
   plan.bias = b ? b->data : nullptr;
   plan.dst = out->data;
   plan.packed = packed.data();
-  plan.images = images.data();
+  plan.scatter.images = images.data();
   plan.zeros = zeros->data;
   launch_stages(kernel_conv, c.device, &plan.run);
   return out;
 }
 
-// The weight's gradient from x and y's, in the weight's format.
-static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor& grad) {
+// The weight's gradient from x and y's, in the memory order of the weight.
+static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   TensorRef x = with_channels_last(input, c.compute);
   TensorRef y = with_channels_last(grad, c.compute);
   TensorRef out =
@@ -114,61 +117,69 @@ static TensorRef weight_product(const Conv& c, const Tensor& input, const Tensor
   return out;
 }
 
-// ---- windows of one pixel: products of matrices ----
+// ---- pointwise: windows of one pixel ----
 
-static bool in_order(const Conv& c, const Tensor& t) {
+// Dense in the memory order of the result.
+static bool in_result_order(const Conv& c, const Tensor& t) {
   return c.last ? strides_match(t, channels_last_strides(t.sizes())) : t.contiguous();
 }
-// Pixels whose channels lie together and a weight that stays in the second-level cache: the
-// convolution's own kernel reads the pixels where they are, which a product would pack first (1.2
-// times the time on one thread and two).
+// Up to this size a weight stays in the second-level cache, and gathered_conv, which reads pixels
+// with channels last in place, beats a matrix product, which would pack them first (1.2 times the
+// time on one thread and two).
 constexpr int64_t kLightWeight = 1 << 18;  // bytes
 static bool reads_in_place(const Conv& c, const Tensor& weight) {
   return c.last && weight.numel * weight.item_size() <= kLightWeight;
 }
-// a and, unless it is the weight, b lie as the results will.
-static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool weight) {
-  const ConvShape& s = c.s;
-  bool ones = s.groups == 1 && !c.complex && a.dtype == c.compute && c.compute != Dtype::kI64 &&
-              a.numel && b.numel;
+static bool windows_are_pixels(const ConvShape& s) {
   for (int d = 0; d < kConvDims; d++)
-    ones = ones && s.k[d] == 1 && s.stride[d] == 1 && s.pad[d] == 0;
-  return ones && s.x[0] * s.x[1] * s.x[2] >= 64 && b.dtype == c.compute && in_order(c, a) &&
-         (weight || in_order(c, b));
+    if (s.k[d] != 1 || s.stride[d] != 1 || s.pad[d] != 0) return false;
+  return true;
 }
-// (n, channels, pixels) of a tensor whose channels lie first; (n * pixels, channels) of one whose
-// channels lie last.
+// Whether matrix products of a and b serve; either may be the weight, whose order does not matter.
+static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool b_is_weight) {
+  const ConvShape& s = c.s;
+  if (!windows_are_pixels(s) || s.groups != 1) return false;
+  // Only real floating tensors that need no conversion.
+  if (c.complex || c.compute == Dtype::kI64) return false;
+  if (a.dtype != c.compute || b.dtype != c.compute) return false;
+  if (a.numel == 0 || b.numel == 0 || s.x[0] * s.x[1] * s.x[2] < 64) return false;
+  return in_result_order(c, a) && (b_is_weight || in_result_order(c, b));
+}
+// (n, channels, pixels), of a tensor with channels first.
 static TensorRef as_planes(const Tensor& t) {
   const int64_t sizes[3] = {t.size(0), t.size(1), t.numel / (t.size(0) * t.size(1))};
   return new_alias(t, sizes, {});
 }
+// (n * pixels, channels), of a tensor with channels last.
 static TensorRef as_pixels(const Tensor& t) {
   const int64_t sizes[2] = {t.numel / t.size(1), t.size(1)};
   const int64_t strides[2] = {t.size(1), 1};
   return new_alias(t, sizes, strides);
 }
-static TensorRef as_matrix(const Tensor& w, bool turned) {
-  const int64_t sizes[2] = {w.size(turned), w.size(!turned)};
-  const int64_t strides[2] = {w.stride(turned), w.stride(!turned)};
+static TensorRef as_matrix(const Tensor& w, bool transposed) {
+  const int64_t sizes[2] = {w.size(transposed), w.size(!transposed)};
+  const int64_t strides[2] = {w.stride(transposed), w.stride(!transposed)};
   return new_alias(w, sizes, strides);
 }
-static TensorRef pointwise(const Conv& c, bool forward, const Tensor& source, const Tensor& weight,
-                           const Tensor* bias) {
+static TensorRef pointwise_conv(const Conv& c, ConvMode mode, const Tensor& source,
+                                const Tensor& weight, const Tensor* bias) {
+  const bool forward = mode == kConvForward;
   const Shape& sizes = forward ? c.y : c.x;
   TensorRef w = as_matrix(weight, forward == c.last);
   if (c.last) {
     TensorRef x = as_pixels(source);
-    return new_alias(bias ? *op::addmm(*new_alias(*bias), *x, *w) : *op::matmul_stack(*x, *w),
-                     sizes, channels_last_strides(sizes));
+    TensorRef y = bias ? op::addmm(*new_alias(*bias), *x, *w) : op::matmul_stack(*x, *w);
+    return new_alias(*y, sizes, channels_last_strides(sizes));
   }
   TensorRef x = as_planes(source);
   if (!bias) return new_alias(*op::matmul_stack(*w, *x), sizes, {});
   const int64_t stack[3] = {x->size(0), w->size(0), w->size(1)};
-  const int64_t step[3] = {0, w->stride(0), w->stride(1)};
+  const int64_t stack_strides[3] = {0, w->stride(0), w->stride(1)};
   const int64_t column[2] = {bias->numel, 1};
-  const int64_t along[2] = {bias->stride(0), 0};
-  return new_alias(*op::baddbmm(*new_alias(*bias, column, along), *new_alias(*w, stack, step), *x),
-                   sizes, {});
+  const int64_t column_strides[2] = {bias->stride(0), 0};
+  TensorRef y = op::baddbmm(*new_alias(*bias, column, column_strides),
+                            *new_alias(*w, stack, stack_strides), *x);
+  return new_alias(*y, sizes, {});
 }
 static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   if (c.last) {
@@ -182,32 +193,31 @@ static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tens
   const int64_t sizes[3] = {x->size(0), x->size(2), x->size(1)};
   const int64_t strides[3] = {x->stride(0), 1, x->stride(1)};
   const int64_t batch = 0;
-  return new_alias(
-      *op::sum_dim(*op::matmul_stack(*y, *new_alias(*x, sizes, strides)), Ints(&batch, 1)), c.w,
-      {});
+  TensorRef per_image = op::matmul_stack(*y, *new_alias(*x, sizes, strides));
+  return new_alias(*op::sum_dim(*per_image, Ints(&batch, 1)), c.w, {});
 }
 
-// ---- few channels: images side by side ----
+// ---- interleaved: few channels, many images ----
 
-static bool takes_batch(const Conv& c, bool data) {
+static bool is_interleaved(const Conv& c, ConvMode mode) {
   return !c.last && !c.weight_last && !c.complex && c.compute == Dtype::kF32 &&
-         conv_batch_serves(c.s, data);
+         conv_interleaves(c.s, mode);
 }
-// Images of this size as spread; lead and full as NULL: without a border.
-static TensorRef spread_images(const Conv& c, const Tensor& t, const int64_t* size,
-                               const int64_t* lead, const int64_t* full) {
+// Images of this size in the interleaved layout; lead and full as NULL: without a border.
+static TensorRef interleave(const Conv& c, const Tensor& t, const int64_t* size,
+                            const int64_t* lead, const int64_t* full) {
   TensorRef src = TensorRef::share(&t);
   if (t.dtype != c.compute || !t.contiguous()) {
     src = new_tensor(t.sizes(), c.compute, c.device);
     copy_elements(*src, t);
   }
-  ConvSpreadPlan plan;
-  build_conv_spread(&plan, t.size(0), t.size(1), size, lead, full);
-  const int64_t items = conv_spread_items(plan.n, plan.channels, plan.full);
+  ConvInterleavePlan plan;
+  build_conv_interleave(&plan, t.size(0), t.size(1), size, lead, full);
+  const int64_t items = conv_interleaved_items(plan.n, plan.channels, plan.full);
   TensorRef out = new_tensor(Ints(&items, 1), c.compute, c.device);
   plan.src = src->data;
   plan.dst = out->data;
-  launch_stages(kernel_conv_spread, c.device, &plan.run);
+  launch_stages(kernel_conv_interleave, c.device, &plan.run);
   return out;
 }
 template <class Plan> static void set_flat_strides(Plan* p, const Tensor& w) {
@@ -216,61 +226,68 @@ template <class Plan> static void set_flat_strides(Plan* p, const Tensor& w) {
   p->w_k[0] = w.ndim == 3 ? 0 : w.stride(w.ndim - 2);
   p->w_k[1] = w.stride(w.ndim - 1);
 }
-// y from x; data: x from y, by the weight turned round.
-static TensorRef batch_product(const Conv& c, bool data, const Tensor& source, const Tensor& weight,
-                               const Tensor* bias) {
+// y from x; x from y, by the flipped weight.
+static TensorRef interleaved_conv(const Conv& c, ConvMode mode, const Tensor& source,
+                                  const Tensor& weight, const Tensor* bias) {
   TensorRef w = in_dtype(weight, c.compute);
   TensorRef b = bias ? cast_input(*bias, c.compute) : TensorRef();
-  TensorRef out = new_tensor(data ? c.x : c.y, c.compute, c.device);
+  TensorRef out = new_tensor(mode == kConvForward ? c.y : c.x, c.compute, c.device);
   if (out->numel == 0) return out;
-  ConvBatchPlan plan;
-  build_conv_batch(&plan, conv_batch_shape(c.s, data));
-  TensorRef src = spread_images(c, source, plan.s.x, plan.s.lead, plan.s.full);
+  ConvInterleavedPlan plan;
+  build_conv_interleaved(&plan, conv_interleaved_shape(c.s, mode));
+  TensorRef src = interleave(c, source, plan.s.x, plan.s.lead, plan.s.full);
   Workspace packed(w->numel * w->item_size(), c.device);
   set_flat_strides(&plan, *w);
-  char* corner = w->data;
-  for (int d = 0; d < 2 && data; d++) {
-    corner = advance(corner, (plan.s.k[d] - 1) * plan.w_k[d] * w->item_size());
-    plan.w_k[d] = -plan.w_k[d];
+  char* first_tap = w->data;
+  if (mode == kConvData) {
+    std::swap(plan.w_co, plan.w_ci);
+    for (int d = 0; d < 2; d++) {  // flipped: from the last tap to the first
+      first_tap = advance(first_tap, (plan.s.k[d] - 1) * plan.w_k[d] * w->item_size());
+      plan.w_k[d] = -plan.w_k[d];
+    }
   }
-  if (data) std::swap(plan.w_co, plan.w_ci);
+  plan.weight = first_tap;
   plan.src = src->data;
-  plan.weight = corner;
   plan.bias = b ? b->data : nullptr;
   plan.dst = out->data;
   plan.packed = packed.data();
-  launch_stages(kernel_conv_batch, c.device, &plan.run);
+  launch_stages(kernel_conv_interleaved, c.device, &plan.run);
   return out;
 }
-static TensorRef batch_weight_product(const Conv& c, const Tensor& input, const Tensor& grad) {
+static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   TensorRef out = new_tensor(c.w, c.compute, c.device);
-  ConvBatchWeightPlan plan;
-  build_conv_batch_weight(&plan, conv_batch_shape(c.s, false));
-  TensorRef x = spread_images(c, input, plan.s.x, plan.s.lead, plan.s.full);
-  TensorRef y = spread_images(c, grad, plan.s.y, nullptr, nullptr);
+  ConvInterleavedWeightPlan plan;
+  build_conv_interleaved_weight(&plan, conv_interleaved_shape(c.s, kConvForward));
+  TensorRef x = interleave(c, input, plan.s.x, plan.s.lead, plan.s.full);
+  TensorRef y = interleave(c, grad, plan.s.y, nullptr, nullptr);
   Workspace sums(plan.splits * out->numel * out->item_size(), c.device);
   set_flat_strides(&plan, *out);
   plan.src = x->data;
   plan.y = y->data;
   plan.dst = out->data;
   plan.sums = sums.data();
-  launch_stages(kernel_conv_batch_weight, c.device, &plan.run);
+  launch_stages(kernel_conv_interleaved_weight, c.device, &plan.run);
   return out;
 }
 
-enum class Want { kY, kX, kWeight };
-// y from x and the weight; x from y and the weight; the weight from x and y.
-static TensorRef product(const Conv& c, Want want, const Tensor& a, const Tensor& b,
-                         const Tensor* bias) {
-  if (want == Want::kWeight) {
+// ---- the primitives ----
+
+// What is computed from the other two operands of y = conv(x, w).
+enum class ConvOperand { kX, kY, kWeight };
+
+// kY: a = x, b = w. kX: a = y, b = w. kWeight: a = x, b = y. In dtype c.compute.
+static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& a, const Tensor& b,
+                              const Tensor* bias) {
+  if (operand == ConvOperand::kWeight) {
     if (is_pointwise(c, a, b, false)) return pointwise_weight(c, a, b);
-    return takes_batch(c, false) && a.numel && b.numel ? batch_weight_product(c, a, b)
-                                                       : weight_product(c, a, b);
+    if (is_interleaved(c, kConvForward) && a.numel && b.numel) return interleaved_weight(c, a, b);
+    return gathered_weight(c, a, b);
   }
+  const ConvMode mode = operand == ConvOperand::kY ? kConvForward : kConvData;
   if (is_pointwise(c, a, b, true) && !reads_in_place(c, b))
-    return pointwise(c, want == Want::kY, a, b, bias);
-  if (takes_batch(c, want == Want::kX)) return batch_product(c, want == Want::kX, a, b, bias);
-  return gather_product(c, want == Want::kY ? kConvForward : conv_data_mode(c.s), a, b, bias);
+    return pointwise_conv(c, mode, a, b, bias);
+  if (is_interleaved(c, mode)) return interleaved_conv(c, mode, a, b, bias);
+  return gathered_conv(c, mode, a, b, bias);
 }
 
 // The real (0) or imaginary (1) parts of a complex tensor, in place.
@@ -280,16 +297,17 @@ static TensorRef part(const Tensor& t, int i) {
   for (int64_t k = 0; k < t.ndim; k++) strides[k] *= 2;
   return new_alias(t, t.sizes(), strides, advance(t.data, i * item_size(d)), d);
 }
-static TensorRef complex_product(const Conv& c, Want want, const Tensor& a, const Tensor& b,
-                                 Dtype d) {
+// (ar + i ai) (br + i bi), by four real convolutions.
+static TensorRef compute_complex(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
+                                 const Tensor& b) {
   TensorRef ar = part(a, 0);
   TensorRef ai = part(a, 1);
   TensorRef br = part(b, 0);
   TensorRef bi = part(b, 1);
-  TensorRef re =
-      op::sub(*product(c, want, *ar, *br, nullptr), *product(c, want, *ai, *bi, nullptr));
-  TensorRef im =
-      op::add(*product(c, want, *ar, *bi, nullptr), *product(c, want, *ai, *br, nullptr));
+  TensorRef re = op::sub(*compute_real(c, operand, *ar, *br, nullptr),
+                         *compute_real(c, operand, *ai, *bi, nullptr));
+  TensorRef im = op::add(*compute_real(c, operand, *ar, *bi, nullptr),
+                         *compute_real(c, operand, *ai, *br, nullptr));
   TensorRef out = new_strided(re->sizes(), re->strides(), d, c.device);
   TensorRef out_re = part(*out, 0);
   TensorRef out_im = part(*out, 1);
@@ -297,24 +315,25 @@ static TensorRef complex_product(const Conv& c, Want want, const Tensor& a, cons
   copy_elements(*out_im, *im);
   return out;
 }
+// A bias per channel that broadcasts to t.
+static TensorRef per_channel(const Tensor& bias, const Tensor& t) {
+  Shape sizes(t.sizes());
+  Shape strides(t.sizes());
+  for (int64_t k = 0; k < t.ndim; k++) {
+    sizes[k] = k == 1 ? t.size(1) : 1;
+    strides[k] = k == 1 ? bias.stride(0) : 0;
+  }
+  return new_alias(bias, sizes, strides);
+}
 
-static TensorRef any_product(const Conv& c, Want want, Dtype d, const Tensor& a, const Tensor& b,
-                             const Tensor* bias) {
-  const bool last = want == Want::kWeight ? c.weight_last : c.last;
-  if (!c.complex) {
-    TensorRef out = product(c, want, a, b, bias);
-    if (want == Want::kWeight) return in_dtype(*out, d);
-    return in_format(std::move(out), last, d);
-  }
-  TensorRef out = complex_product(c, want, a, b, d);
-  if (bias) {
-    Shape shape(out->sizes());
-    for (int64_t k = 0; k < out->ndim; k++) shape[k] = k == 1 ? out->size(1) : 1;
-    Shape strides(shape);
-    for (int64_t k = 0; k < out->ndim; k++) strides[k] = k == 1 ? bias->stride(0) : 0;
-    out = op::add(*out, *new_alias(*bias, shape, strides));
-  }
-  return want == Want::kWeight ? std::move(out) : in_format(std::move(out), last, d);
+// The operand, from a and b as for compute_real(), in dtype d and in the memory order of results.
+static TensorRef compute_operand(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
+                                 const Tensor& b, const Tensor* bias) {
+  TensorRef out =
+      c.complex ? compute_complex(c, operand, d, a, b) : compute_real(c, operand, a, b, bias);
+  if (operand == ConvOperand::kWeight) return in_dtype(*out, d);
+  if (c.complex && bias) out = op::add(*out, *per_channel(*bias, *out));
+  return in_format(std::move(out), c.last, d);
 }
 
 namespace impl {
@@ -324,7 +343,8 @@ TensorRef convolution(Call, const Tensor& input, const Tensor& weight, const Ten
                       Ints output_padding, int64_t groups) {
   const Conv c = check_conv(input, weight, bias,
                             {stride, padding, dilation, transposed, output_padding, groups});
-  return any_product(c, transposed ? Want::kX : Want::kY, input.dtype, input, weight, bias);
+  const ConvOperand result = transposed ? ConvOperand::kX : ConvOperand::kY;
+  return compute_operand(c, result, input.dtype, input, weight, bias);
 }
 
 TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
@@ -334,20 +354,23 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
   const Conv c = check_conv(input, weight, nullptr,
                             {stride, padding, dilation, transposed, output_padding, groups});
   const Dtype d = input.dtype;
-  const bool share = want_input && want_weight && !c.complex &&
-                     !is_pointwise(c, grad, input, false) && !takes_batch(c, false) &&
-                     !takes_batch(c, true);  // one conversion serves both
-  TensorRef g = share ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
+  // Where both gradients are gathered, one conversion of grad serves both.
+  const bool gathered = !c.complex && !is_pointwise(c, grad, input, false) &&
+                        !is_interleaved(c, kConvForward) && !is_interleaved(c, kConvData);
+  const bool convert = want_input && want_weight && gathered;
+  TensorRef g = convert ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
+  const Tensor& x = transposed ? *g : input;
+  const Tensor& y = transposed ? input : *g;
   TensorTriple out;
-  if (want_input)
-    out.first = any_product(c, transposed ? Want::kY : Want::kX, d, *g, weight, nullptr);
-  if (want_weight)
-    out.second =
-        any_product(c, Want::kWeight, d, transposed ? *g : input, transposed ? input : *g, nullptr);
+  if (want_input) {
+    const ConvOperand of_input = transposed ? ConvOperand::kY : ConvOperand::kX;
+    out.first = compute_operand(c, of_input, d, *g, weight, nullptr);
+  }
+  if (want_weight) out.second = compute_operand(c, ConvOperand::kWeight, d, x, y, nullptr);
   if (want_bias) {
     Shape dims;
-    for (int64_t d = 0; d < grad.ndim; d++)
-      if (d != 1) dims.push_back(d);
+    for (int64_t i = 0; i < grad.ndim; i++)
+      if (i != 1) dims.push_back(i);
     out.third = op::sum_dim(*new_alias(grad), dims);
   }
   return out;

@@ -1,4 +1,5 @@
-// What the fronts of convolutions share.
+// Checked convolutions, between the public operators (conv.cpp) and the primitives
+// (conv_primitives.cpp).
 #pragma once
 
 #include "ops/impl.h"
@@ -6,8 +7,8 @@
 
 namespace TT_NS {
 
-// The parameters of a convolution as its caller gives them; empty lists stand for the defaults,
-// lists of one for all dims.
+// The parameters of a convolution as its caller gives them. Lists have one entry per spatial
+// dimension, or one for all; an empty one stands for the default.
 struct ConvParams {
   Ints stride, padding, dilation;
   bool transposed;
@@ -15,20 +16,17 @@ struct ConvParams {
   int64_t groups;
 };
 
-// A checked convolution: y = conv(x, w). For a transposed one y is the input and x the result.
+// A checked convolution: y = conv(x, w). Of a transposed one y is the input and x the result.
 struct Conv {
   ConvShape s;
   Shape x, y, w;  // sizes of the tensors
-  Dtype compute;  // f32, f64 or i64; of the parts of complex tensors
+  Dtype compute;  // f32, f64 or i64; of complex tensors: of their parts
   Device device;
   bool last;         // results are channels_last
-  bool weight_last;  // so is the weight
+  bool weight_last;  // the weight is, and so is its gradient
   bool complex;
 };
 
 Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias, const ConvParams& p);
-
-// a list of numbers per spatial dimension; checked to be at least `least`.
-void spread(Ints list, int64_t n, int64_t fallback, int64_t least, const char* arg, int64_t* out);
 
 }  // namespace TT_NS

@@ -1,129 +1,194 @@
-// Builds the plans of convolutions.
+// Builds the plans of conv_plan.h. Builders fill all but the pointers and the weight's strides.
 #pragma once
 
 #include "plan/conv_plan.h"
 
 namespace TT_NS {
 
-inline int64_t conv_round(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 inline int64_t conv_pixels(const ConvShape& s, const int64_t* grid) {
   return s.n * grid[0] * grid[1] * grid[2];
 }
 
-// Units worth one task: about 2^21 multiplications.
+// Units that make a task of about 2^21 multiplications, if a unit has `unit` of them.
 inline int64_t conv_grain(double unit) {
   return unit >= (1 << 21) ? 1 : int64_t((1 << 21) / (unit + 1)) + 1;
 }
 
-// Width of rows copied with their padding; 0: they are better read in place.
+// Width of x's rows with their padding, where copying them merges the taps of a row into one run;
+// 0: rows are read in place.
 inline int64_t conv_merged_width(const ConvShape& s) {
   if (s.groups != 1 || s.ci >= 16 || s.k[2] == 1 || s.dil[2] != 1) return 0;
   const int64_t width = (s.y[2] - 1) * s.stride[2] + s.k[2];
   return s.y[2] > 0 && width <= 2 * s.x[2] + 64 ? width : 0;
 }
 
-inline void conv_gather_x(ConvGather* g, const ConvShape& s, int64_t merged_width) {
+inline ConvGather conv_gather_x(const ConvShape& s, int64_t merged_width) {
+  ConvGather g;
   for (int d = 0; d < kConvDims; d++) {
-    g->size[d] = s.x[d];
-    g->taps[d] = s.k[d];
-    g->pad[d] = s.pad[d];
+    g.size[d] = s.x[d];
+    g.taps[d] = s.k[d];
+    g.pad[d] = s.pad[d];
   }
-  g->run = s.ci;
-  g->group = s.ci;
-  g->pixel = s.groups * s.ci;
-  g->row = s.x[2] * g->pixel;
-  if (!merged_width) return;
-  g->size[2] = merged_width;
-  g->taps[2] = 1;
-  g->pad[2] = 0;
-  g->run = s.k[2] * s.ci;
-  g->row = merged_width * g->pixel;
+  g.run = s.ci;
+  g.group = s.ci;
+  g.pixel = s.groups * s.ci;
+  g.row = s.x[2] * g.pixel;
+  if (!merged_width) return g;
+  g.size[2] = merged_width;
+  g.taps[2] = 1;
+  g.pad[2] = 0;
+  g.run = s.k[2] * s.ci;
+  g.row = merged_width * g.pixel;
+  return g;
 }
 
-inline void conv_gather_y(ConvGather* g, const ConvShape& s) {
+inline ConvGather conv_gather_y(const ConvShape& s) {
+  ConvGather g;
   for (int d = 0; d < kConvDims; d++) {
-    g->size[d] = s.y[d];
-    g->taps[d] = s.k[d];
-    g->pad[d] = s.pad[d];
+    g.size[d] = s.y[d];
+    g.taps[d] = s.k[d];
+    g.pad[d] = s.pad[d];
   }
-  g->run = s.co;
-  g->group = s.co;
-  g->pixel = s.groups * s.co;
-  g->row = s.y[2] * g->pixel;
+  g.run = s.co;
+  g.group = s.co;
+  g.pixel = s.groups * s.co;
+  g.row = s.y[2] * g.pixel;
+  return g;
 }
+
+// ---- conv ----
 
 inline bool conv_depthwise(const ConvShape& s) { return s.groups > 1 && s.ci == 1 && s.co == 1; }
 
-// How the gradient of x is best found.
-inline ConvMode conv_data_mode(const ConvShape& s) {
-  return s.ci <= 8 && conv_merged_width(s) ? kConvScatter : kConvData;
+// Whether each unit packs the columns that it needs. A weight that few pixels use is then read once
+// and stays in the cache of its unit.
+inline bool conv_takes_columns(const ConvShape& s, ConvMode mode, int64_t phase_pixels) {
+  const int64_t cols = conv_cols(s, mode);
+  const double weight = double(s.groups * cols) * double(s.taps() * conv_depth(s, mode));
+  // Units pack tap by tap, merged rows have several taps in a run.
+  if (mode == kConvForward && conv_merged_width(s)) return false;
+  // The more pixels there are, the less it costs to pack the weight once for all of them.
+  if (phase_pixels > 2048) return false;
+  // A small packed weight stays in the second-level cache.
+  if (weight <= (1 << 18)) return false;
+  // Fewer units would leave threads idle.
+  return s.groups * ceil_div(cols, kConvCols) >= 4;
 }
 
-// Fills all but the pointers and the weight's strides. planes: dst may have its channels first, if
-// the plan takes that.
+// phases: how many; phase_pixels: of the largest one. channels_first: dst may have its channels
+// first.
+inline ConvPath pick_conv_path(const ConvShape& s, ConvMode mode, int64_t phases,
+                               int64_t phase_pixels, bool channels_first) {
+  // Up to 8 columns leave most of a tile's vectors idle; all taps of them side by side fill these.
+  if (mode == kConvData && s.ci <= 8 && conv_merged_width(s)) return kConvScatter;
+  // One term per tap and column: there is no product of matrices within a group.
+  if (conv_depthwise(s)) return kConvDepthwise;
+  if (conv_takes_columns(s, mode, phase_pixels)) return kConvColumns;
+  // The pixels of one phase are contiguous in a plane; those of several are not.
+  if (channels_first && phases == 1) return kConvPlanes;
+  return kConvPixels;
+}
+
+// Rows are multiples of 14, the height of the tallest tile. Up to 8 blocks for threads to share, as
+// long as each has 56 pixels.
+inline ConvBlocks conv_blocks(int64_t pixels) {
+  ConvBlocks b;
+  b.count = ceil_div(pixels, kConvRows);
+  if (b.count < 8 && pixels >= 112) b.count = min<int64_t>(pixels / 56, 8);
+  b.rows = b.count ? round_up(ceil_div(pixels, b.count), 14) : 0;
+  return b;
+}
+// Large blocks of planes consist of whole vectors.
+inline ConvBlocks conv_plane_blocks(int64_t pixels, int64_t item_size) {
+  ConvBlocks b = conv_blocks(pixels);
+  if (b.rows <= 112) return b;
+  b.rows = kConvPlaneBytes / item_size;
+  b.count = ceil_div(pixels, b.rows);
+  return b;
+}
+
+// The units of both stages, by path; phase_pixels as for pick_conv_path().
+inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) {
+  const ConvShape& s = p->s;
+  const int64_t col_blocks = s.groups * ceil_div(conv_cols(s, p->mode), kConvCols);
+  int64_t* units = p->run.units;
+  switch (p->path) {
+    case kConvPixels:
+      p->pixels.blocks = conv_blocks(phase_pixels);
+      units[0] = col_blocks;
+      units[1] = phases * p->pixels.blocks.count * s.groups;
+      return;
+    case kConvPlanes:
+      p->planes.blocks = conv_plane_blocks(phase_pixels, kItemSize[p->dtype]);
+      units[0] = col_blocks;
+      units[1] = p->planes.blocks.count * col_blocks;
+      return;
+    case kConvColumns:
+      p->columns.parts = phases * col_blocks < 16 ? 4 : 1;
+      units[0] = 0;
+      units[1] = phases * col_blocks * p->columns.parts;
+      return;
+    case kConvDepthwise:
+      p->depthwise.blocks = conv_blocks(phase_pixels);
+      units[0] = 1;
+      units[1] = phases * p->depthwise.blocks.count;
+      return;
+    case kConvScatter:
+      units[0] = 1;
+      units[1] = s.n;
+      return;
+  }
+}
+
+// channels_first: dst may have its channels first; it has if the path is kConvPlanes.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
-                       int64_t merged_width, bool planes) {
+                       bool channels_first) {
   p->s = s;
   p->dtype = dtype;
   p->mode = mode;
-  const bool forward = mode == kConvForward;
-  mode == kConvData ? conv_gather_y(&p->gather, s) : conv_gather_x(&p->gather, s, merged_width);
-  const int64_t* grid = forward ? s.y : s.x;
-  const int64_t cols = forward ? s.co : s.ci;
-  const int64_t depth = forward ? s.ci : s.co;
-  const int64_t col_blocks = conv_round(cols, kConvCols) / kConvCols;
-  int64_t largest = s.n, phases = 1;
+  const int64_t* grid = mode == kConvForward ? s.y : s.x;
+  const int64_t cols = conv_cols(s, mode);
+  const int64_t depth = conv_depth(s, mode);
+  int64_t phases = 1;
+  int64_t phase_pixels = s.n;
   for (int d = 0; d < kConvDims; d++) {
-    p->phases[d] = forward ? 1 : s.stride[d] < grid[d] ? s.stride[d] : grid[d];
-    if (p->phases[d] < 1) p->phases[d] = 1;
+    const int64_t steps = mode == kConvForward ? 1 : s.stride[d];
+    p->phases[d] = max<int64_t>(min(steps, grid[d]), 1);
     phases *= p->phases[d];
-    largest *= (grid[d] + p->phases[d] - 1) / p->phases[d];
+    phase_pixels *= ceil_div(grid[d], p->phases[d]);
   }
-  p->blocks = (largest + kConvRows - 1) / kConvRows;
-  if (p->blocks < 8 && largest >= 112) p->blocks = largest / 56 < 8 ? largest / 56 : 8;
-  p->block_rows = p->blocks ? conv_round((largest + p->blocks - 1) / p->blocks, 14) : 0;
+  p->path = pick_conv_path(s, mode, phases, phase_pixels, channels_first);
+  const bool reads_y = mode == kConvData && p->path != kConvScatter;
+  p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
+  // Rows of a tile then meet the padding above and below an image together.
+  p->across_images =
+      p->path != kConvPlanes && p->path != kConvScatter && s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
+  build_conv_units(p, phases, phase_pixels);
+  if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);
-  const double work = weight * double(largest);
-  p->depthwise = conv_depthwise(s);
-  p->by_cols = !p->depthwise && mode != kConvScatter && !merged_width && largest <= 2048 &&
-               col_blocks * s.groups >= 4 && weight > (1 << 18);
-  p->planes = planes && !p->depthwise && !p->by_cols && mode != kConvScatter && phases == 1;
-  p->by_rows = !p->planes && mode != kConvScatter && s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
-  const int64_t plane_rows = kConvPlaneBytes / kItemSize[dtype];
-  if (p->planes && p->block_rows > 112) {
-    p->block_rows = plane_rows;
-    p->blocks = (largest + plane_rows - 1) / plane_rows;
-  }
-  if (p->by_cols) {
-    p->block_rows = kConvRows;
-    p->blocks = s.groups * col_blocks;
-  }
-  p->row_parts = p->by_cols && p->blocks * phases < 16 ? 4 : 1;
-  const bool any = cols > 0 && conv_pixels(s, grid) > 0;
-  p->run.units[0] = !any || p->by_cols                     ? 0
-                    : mode == kConvScatter || p->depthwise ? 1
-                                                           : s.groups * col_blocks;
+  const double work = weight * double(phase_pixels);
   p->run.grain[0] = conv_grain(double(s.taps()) * double(depth) * kConvCols * 8);
-  p->run.units[1] = !any ? 0
-                    : mode == kConvScatter
-                        ? s.n
-                        : phases * p->blocks * (p->by_cols || p->depthwise ? 1 : s.groups) *
-                              (p->planes ? col_blocks : 1) * p->row_parts;
   p->run.grain[1] = conv_grain(work / double(p->run.units[1] + 1) + 1);
   p->run.n = 2;
   p->run.stage = 0;
 }
 inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
-  if (p.depthwise) return p.s.taps() * p.s.groups * item_size;
-  if (p.by_cols) return p.run.units[1] * kConvDepth * kConvCols * item_size;
-  if (p.mode == kConvScatter)
-    return conv_round(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
-  const int64_t cols = p.mode == kConvForward ? p.s.co : p.s.ci;
-  const int64_t depth = p.mode == kConvForward ? p.s.ci : p.s.co;
-  return conv_round(p.s.groups * conv_round(cols, kConvCols) * p.s.taps() * depth * item_size, 64);
+  const int64_t cols = conv_cols(p.s, p.mode);
+  const int64_t terms = p.s.taps() * conv_depth(p.s, p.mode);
+  switch (p.path) {
+    case kConvColumns: return p.run.units[1] * kConvDepth * kConvCols * item_size;
+    case kConvDepthwise: return p.s.taps() * p.s.groups * item_size;
+    case kConvScatter: return round_up(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
+    default: return round_up(p.s.groups * round_up(cols, kConvCols) * terms * item_size, 64);
+  }
 }
 inline int64_t conv_image_bytes(const ConvPlan& p, int64_t item_size) {
-  return p.mode == kConvScatter ? p.s.n * p.s.x[0] * p.s.x[1] * p.gather.row * item_size : 0;
+  if (p.path != kConvScatter) return 0;
+  return p.s.n * p.s.x[0] * p.s.x[1] * p.gather.row * item_size;
+}
+inline int64_t conv_zero_items(const ConvPlan& p) {
+  if (p.path == kConvDepthwise) return p.s.groups;
+  return p.path == kConvScatter ? p.s.co : p.gather.run;
 }
 
 inline void build_conv_pad(ConvPadPlan* p, const ConvShape& s, int64_t width, int64_t item_size) {
@@ -141,49 +206,55 @@ inline void build_conv_pad(ConvPadPlan* p, const ConvShape& s, int64_t width, in
   p->run.stage = 0;
 }
 
-// Fills all but the pointers and the weight's strides.
+// ---- conv_weight ----
+
 inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dtype,
                               int64_t item_size, int64_t merged_width) {
   p->s = s;
   p->dtype = dtype;
-  conv_gather_x(&p->gather, s, merged_width);
-  const int64_t pixels = conv_pixels(s, s.y);
-  const int64_t cols = conv_round(s.co, kConvCols);
+  p->gather = conv_gather_x(s, merged_width);
   p->depthwise = conv_depthwise(s);
-  const int64_t bytes = s.groups * s.taps() * s.ci * (p->depthwise ? 1 : cols) * item_size + 1;
-  int64_t splits = (int64_t(8) << 20) / bytes;
-  if (splits > pixels / (2 * kConvChunk)) splits = pixels / (2 * kConvChunk);
-  p->splits = splits < 1 ? 1 : splits > 8 ? 8 : splits;
+  const int64_t pixels = conv_pixels(s, s.y);
+  const int64_t cols = round_up(s.co, kConvCols);
+  // Splits are added at the end: at most 8, of together 8 MiB, with two chunks of pixels each.
+  const int64_t items = s.groups * s.taps() * s.ci * (p->depthwise ? 1 : cols);
+  const int64_t fit = (int64_t(8) << 20) / (items * item_size + 1);
+  p->splits = clamp<int64_t>(min(fit, pixels / (2 * kConvChunk)), 1, 8);
+  // Few splits leave threads idle: they share the taps and the columns then.
   const int64_t taps = p->gather.taps[0] * p->gather.taps[1] * p->gather.taps[2];
-  p->tap_blocks = p->splits >= 4 || taps < 1 ? 1 : taps;
-  p->col_blocks = p->splits >= 4 || cols < 1 ? 1 : (cols + 127) / 128;
+  const bool by_pixels = p->splits >= 4;
+  p->tap_blocks = by_pixels ? 1 : max<int64_t>(taps, 1);
+  p->col_blocks = by_pixels ? 1 : max<int64_t>(ceil_div(cols, 128), 1);
   const bool any = s.groups * s.taps() * s.ci * s.co > 0;
-  p->run.units[0] = !any           ? 0
-                    : p->depthwise ? p->splits
-                                   : p->splits * s.groups * p->tap_blocks * p->col_blocks;
+  const int64_t units = p->splits * s.groups * p->tap_blocks * p->col_blocks;
+  p->run.units[0] = p->depthwise ? p->splits : units;
+  p->run.units[1] = p->depthwise ? 1 : s.groups * (cols / kConvCols);
+  if (!any) p->run.units[0] = p->run.units[1] = 0;
   p->run.grain[0] = conv_grain(double(pixels * s.co) * double(s.ci * s.taps()) *
                                double(p->depthwise ? s.groups : 1) /
                                double(p->splits * p->tap_blocks * p->col_blocks));
-  p->run.units[1] = !any ? 0 : p->depthwise ? 1 : s.groups * (cols / kConvCols);
   p->run.grain[1] = conv_grain(double(s.taps() * s.ci) * double(kConvCols * p->splits * 4));
   p->run.n = 2;
   p->run.stage = 0;
 }
 inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
   if (p.depthwise) return p.splits * p.s.taps() * p.s.groups * item_size;
-  return conv_round(
-      p.splits * p.s.groups * p.s.taps() * p.s.ci * conv_round(p.s.co, kConvCols) * item_size, 64);
+  const int64_t rows = p.splits * p.s.groups * p.s.taps() * p.s.ci;
+  return round_up(rows * round_up(p.s.co, kConvCols) * item_size, 64);
 }
 
-// The shape of y from x; data: of x from y, which is one too: the window is turned round.
-inline ConvBatchShape conv_batch_shape(const ConvShape& s, bool data) {
-  ConvBatchShape b = {};
+// ---- interleaved images ----
+
+// y from x; kConvData: x from y, which is a convolution by the flipped window.
+inline ConvInterleavedShape conv_interleaved_shape(const ConvShape& s, ConvMode mode) {
+  const bool data = mode == kConvData;
+  ConvInterleavedShape b = {};
   b.n = s.n;
-  b.ci = data ? s.co : s.ci;
-  b.co = data ? s.ci : s.co;
+  b.ci = conv_depth(s, mode);
+  b.co = conv_cols(s, mode);
   b.dil = s.dil[1];
   for (int d = 0; d < 2; d++) {
-    const int e = d + 1;
+    const int e = d + 1;  // the plan has the last two of three dimensions
     b.x[d] = data ? s.y[e] : s.x[e];
     b.y[d] = data ? s.x[e] : s.y[e];
     b.k[d] = s.k[e];
@@ -191,29 +262,35 @@ inline ConvBatchShape conv_batch_shape(const ConvShape& s, bool data) {
     const int64_t reach = s.dil[e] * (s.k[e] - 1);
     const int64_t need = (b.y[d] - 1) * b.stride[d] + reach + 1;
     b.lead[d] = data ? reach - s.pad[e] : s.pad[e];
-    b.full[d] = b.lead[d] + b.x[d] > need ? b.lead[d] + b.x[d] : need;
+    b.full[d] = max(b.lead[d] + b.x[d], need);
   }
   return b;
 }
-// Whether images side by side serve: few channels, which would leave most lanes idle, and images
-// enough to fill these.
-inline bool conv_batch_serves(const ConvShape& s, bool data) {
-  const int64_t idle = conv_round(s.n, kConvLanes) - s.n;
-  bool serves = s.groups == 1 && s.x[0] == 1 && s.k[0] == 1 && s.pad[0] == 0 && s.dil[2] == 1 &&
-                idle * 4 <= s.n;
-  for (int d = 1; d < kConvDims && data; d++)
-    serves = serves && s.stride[d] == 1 && s.pad[d] <= s.dil[d] * (s.k[d] - 1);
-  if (!serves || s.ci < 1 || s.ci > 16 || s.co > 24) return false;
-  const ConvBatchShape b = conv_batch_shape(s, data);
-  return b.run() <= kConvBatchRun && b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
+// Whether images are interleaved: where channels are too few to fill vectors, and images are not.
+inline bool conv_interleaves(const ConvShape& s, ConvMode mode) {
+  // More channels fill vectors by themselves.
+  if (s.groups != 1 || s.ci < 1 || s.ci > 16 || s.co > 24) return false;
+  // The kernels know two dimensions, and a window's row as one run.
+  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 || s.dil[2] != 1) return false;
+  // At most one lane without an image for every four images.
+  const int64_t idle = round_up(s.n, kConvLanes) - s.n;
+  if (idle * 4 > s.n) return false;
+  // x from y is such a convolution only with steps of 1 and a border that is not negative.
+  for (int d = 1; d < kConvDims && mode == kConvData; d++)
+    if (s.stride[d] != 1 || s.pad[d] > s.dil[d] * (s.k[d] - 1)) return false;
+  // Sums of a window's row are kept on the stack.
+  const ConvInterleavedShape b = conv_interleaved_shape(s, mode);
+  if (b.run() > kConvInterleavedRun) return false;
+  // A wide border costs more than it saves.
+  return b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
 }
-inline int64_t conv_spread_items(int64_t n, int64_t channels, const int64_t* full) {
-  return (conv_round(n, kConvLanes) * full[0] * full[1] * channels) +
-         4 * kConvLanes;  // a tile may read on
+inline int64_t conv_interleaved_items(int64_t n, int64_t channels, const int64_t* full) {
+  constexpr int64_t kOverread = 4 * kConvLanes;  // a tile's last window may read on
+  return round_up(n, kConvLanes) * full[0] * full[1] * channels + kOverread;
 }
 // An image and its border; lead and full as NULL: none.
-inline void build_conv_spread(ConvSpreadPlan* p, int64_t n, int64_t channels, const int64_t* size,
-                              const int64_t* lead, const int64_t* full) {
+inline void build_conv_interleave(ConvInterleavePlan* p, int64_t n, int64_t channels,
+                                  const int64_t* size, const int64_t* lead, const int64_t* full) {
   p->n = n;
   p->channels = channels;
   for (int d = 0; d < 2; d++) {
@@ -221,30 +298,32 @@ inline void build_conv_spread(ConvSpreadPlan* p, int64_t n, int64_t channels, co
     p->lead[d] = lead ? lead[d] : 0;
     p->full[d] = full ? full[d] : size[d];
   }
-  p->run.units[0] = (n + kConvLanes - 1) / kConvLanes * channels;
+  p->run.units[0] = ceil_div(n, kConvLanes) * channels;
   p->run.units[1] = 0;
   p->run.grain[0] = conv_grain(double(p->full[0] * p->full[1] * kConvLanes) * 8);
   p->run.grain[1] = 1;
   p->run.n = 1;
   p->run.stage = 0;
 }
-inline void build_conv_batch(ConvBatchPlan* p, const ConvBatchShape& s) {
+inline void build_conv_interleaved(ConvInterleavedPlan* p, const ConvInterleavedShape& s) {
   p->s = s;
   p->run.units[0] = p->run.grain[0] = 1;
-  p->run.units[1] = s.blocks() * ((s.y[0] * s.y[1] + kConvLanes - 1) / kConvLanes);
+  p->run.units[1] = s.blocks() * ceil_div(s.y[0] * s.y[1], kConvLanes);
   p->run.grain[1] = conv_grain(double(kConvLanes * kConvLanes) * double(s.co * s.k[0] * s.run()));
   p->run.n = 2;
   p->run.stage = 0;
 }
-inline void build_conv_batch_weight(ConvBatchWeightPlan* p, const ConvBatchShape& s) {
+inline void build_conv_interleaved_weight(ConvInterleavedWeightPlan* p,
+                                          const ConvInterleavedShape& s) {
   p->s = s;
   const int64_t tiles = s.col_tiles() * s.k[0];
   const int64_t blocks = s.blocks();
   p->splits = 1;
   while (p->splits * 2 <= blocks && p->splits * tiles < 16) p->splits *= 2;
-  const int64_t row = (s.y[1] * kConvBatchCols + s.full[1] * s.ci) * kConvLanes * 4;
-  const int64_t near = int64_t(36) << 10;
-  p->rows = row < near ? near / row : 1;  // what a row reads stays in the first-level cache
+  // The rows of x and y that are read together stay in the first-level cache.
+  const int64_t row_bytes = (s.y[1] * kConvInterleavedCols + s.full[1] * s.ci) * kConvLanes * 4;
+  const int64_t cache_bytes = int64_t(36) << 10;
+  p->rows = row_bytes < cache_bytes ? cache_bytes / row_bytes : 1;
   p->run.units[0] = p->splits * tiles;
   p->run.units[1] = 1;
   p->run.grain[0] = conv_grain(double(s.n * s.y[0] * s.y[1]) * double(s.co * s.run()) /

@@ -1,15 +1,23 @@
-// ConvPlan: the three products of a convolution, over channels-last arrays. POD, also device code.
+// Plans of convolutions. POD, also device code.
+//
+//   y(n, o, group, co) = sum over taps k and channels ci of
+//                        x(n, o * stride - pad + k * dil, group, ci) * w(group, co, ci, k)
+//
+// Arrays are dense and row-major, channels last:
+//   x       [n][x0][x1][x2][groups][ci]
+//   y       [n][y0][y1][y2][groups][co]
+//   weight  any strides; co counts through all groups: element (group * co + column, ci, k)
+// The plans of interleaved images, further below, have layouts of their own.
 #pragma once
 
+#include "base/arith.h"
 #include "plan/stages.h"
 
 namespace TT_NS {
 
 constexpr int kConvDims = 3;  // spatial dimensions; missing ones lead and have size 1
 
-// y(n, o, group, co) = sum over taps k and ci of x(n, o * stride - pad + k * dil, group, ci) *
-// w(group, co, ci, k). x and y are row-major with the channels last; channels count those of one
-// group.
+// Sizes of a convolution; ci and co are the channels of one group.
 struct ConvShape {
   int64_t n, groups, ci, co;
   int64_t x[kConvDims], y[kConvDims], k[kConvDims];
@@ -17,60 +25,98 @@ struct ConvShape {
   TT_INLINE int64_t taps() const { return k[0] * k[1] * k[2]; }
 };
 
+// The result, called dst in plans; its channels are the columns of the packed weight.
 enum ConvMode : int32_t {
-  kConvForward = 0,  // y, gathered from x
-  kConvData = 1,     // x (a gradient, or the result of a transposed convolution), gathered from y
-  kConvScatter = 2,  // the same for few channels: all products of a pixel of y, added to the image
-                     // where they belong
+  kConvForward,  // y from x
+  kConvData,     // x (a gradient, or the result of a transposed convolution) from y
 };
+// Channels of a group of the result; channels that each tap of it sums over.
+TT_INLINE int64_t conv_cols(const ConvShape& s, ConvMode mode) {
+  return mode == kConvForward ? s.co : s.ci;
+}
+TT_INLINE int64_t conv_depth(const ConvShape& s, ConvMode mode) {
+  return mode == kConvForward ? s.ci : s.co;
+}
 
-// Where the elements of a window that share a tap lie. Merged: input rows have been copied with
-// their padding, so that the last dimension's taps and the channels are one run; its taps then
-// count as channels.
+// How the windows of a source are read: a tap is a run of `run` contiguous elements. Where rows are
+// copied with their padding (conv_merged_width), the taps of the last dimension and their channels
+// are a single run, and taps[2] is 1.
 struct ConvGather {
-  int64_t size[kConvDims];  // of the source, as far as it is read
+  int64_t size[kConvDims];  // of the source
   int64_t taps[kConvDims];
   int64_t pad[kConvDims];
   int64_t run;                // elements of a tap
   int64_t row, pixel, group;  // elements between rows, pixels and groups of the source
 };
 
-constexpr int64_t kConvRows =
-    252;  // result pixels of a block, at most: a multiple of every micro-tile's height
-constexpr int64_t kConvPlaneBytes =
-    896;  // the same in bytes of a column, if it is planes that are written: whole vectors
-constexpr int64_t kConvTaps = 12;    // taps whose addresses are worked out at once
-constexpr int64_t kConvDepth = 768;  // terms that a unit adds before it goes to the next columns
-constexpr int64_t kConvCols = 32;    // columns are packed in multiples of this
-constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradient adds at a time
+// Result pixels of a block, at most: a multiple of every micro-tile's height.
+constexpr int64_t kConvRows = 252;
+constexpr int64_t kConvPlaneBytes = 896;  // of a column's block in kConvPlanes: whole vectors
+constexpr int64_t kConvTaps = 12;         // taps that are added in one pass
+constexpr int64_t kConvDepth = 768;       // terms of a column that are added in one pass
+constexpr int64_t kConvCols = 32;         // columns are packed in multiples of this
+constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's gradient adds
 
-// conv: dst = products of src with the packed weight, plus bias. A phase is the set of result
-// pixels that see the same taps: one forward, at most the product of the strides for kConvData.
-// Stage 0 packs the weight: [groups][column blocks of kConvCols]. Stage 1: [phases][blocks of
-// rows][groups]. by_cols, for large weights and few pixels: no stage 0; stage 1:
-// [phases][groups][column blocks], each of which packs its part of the weight piece by piece.
-// planes: dst has its channels before its pixels; stage 1: [blocks][groups][column blocks].
-// kConvScatter: stage 1: images. depthwise: stage 0: 1 unit; stage 1: [phases][blocks of rows].
+// How conv computes its result. pick_conv_path() chooses; kernels/cpu/conv/conv.cpp has a struct
+// per path. A phase is the set of result pixels whose windows see the same taps: all of them
+// forward, at most the product of the strides for kConvData.
+enum ConvPath : int32_t {
+  kConvPixels,     // a unit computes all columns of a group for a block of pixels
+  kConvPlanes,     // the result has channels first: a unit transposes the columns of a block
+  kConvColumns,    // few pixels, large weight: a unit packs its columns, computes all pixels
+  kConvDepthwise,  // groups of one channel: vectors run across groups
+  kConvScatter,    // x with few channels from y: products of a pixel of y are added to an image
+};
+
+// Pixels of a phase, cut into `count` blocks of `rows`, at most kConvRows each.
+struct ConvBlocks {
+  int64_t count, rows;
+};
+// Stage 0: [groups][column blocks]. Stage 1: [phases][pixel blocks][groups].
+struct ConvPixels {
+  ConvBlocks blocks;
+};
+// Stage 0: [groups][column blocks]. Stage 1: [pixel blocks][groups][column blocks]. One phase.
+struct ConvPlanes {
+  ConvBlocks blocks;
+};
+// No stage 0. Stage 1: [phases][groups][column blocks][parts].
+struct ConvColumns {
+  int64_t parts;  // units that share the pixels of a column block
+};
+// Stage 0: one unit. Stage 1: [phases][pixel blocks]. packed is [taps][groups].
+struct ConvDepthwise {
+  ConvBlocks blocks;
+};
+// Stage 0: one unit. Stage 1: images.
+struct ConvScatter {
+  char* images;  // conv_image_bytes(): [n][x0][x1] rows with their padding
+};
+
+// conv: dst = products of src with the weight, plus bias. Stage 0 packs the weight; a column block
+// is kConvCols columns.
 struct ConvPlan {
   Stages run;
   ConvShape s;
   ConvGather gather;
   int32_t dtype;  // f32 f64 i64
-  int32_t mode;
-  int64_t phases[kConvDims], blocks, block_rows;
-  int64_t row_parts;  // by_cols: units that share the pixels of a block of columns
-  bool by_cols, planes;
-  bool by_rows;    // pixels are walked row by row through all images, not image by image
-  bool depthwise;  // groups of one channel each way: packed is [taps][groups], zeros `groups` zeros
+  ConvMode mode;
+  ConvPath path;
+  int32_t across_images;  // pixels are walked as [rows][images][columns], not image by image
+  int64_t phases[kConvDims];
+  ConvPixels pixels;  // of these, only that of `path` is set
+  ConvPlanes planes;
+  ConvColumns columns;
+  ConvDepthwise depthwise;
+  ConvScatter scatter;
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight
   const char* bias;                    // per column, all groups; NULL: 0
   char* dst;
-  char* packed;       // [group][columns, rounded up][taps][channels of src] in panels; by_cols:
-                      // kConvDepth * kConvCols a unit
-  char* images;       // kConvScatter: gradients with padded rows
-  const char* zeros;  // gather.run zeros
+  char* packed;       // conv_packed_bytes(): [group][columns, rounded up][taps][channels of src] in
+                      // panels; kConvColumns: room for kConvDepth * kConvCols elements per unit
+  const char* zeros;  // what padding reads: conv_zero_items() elements
 };
 
 // conv_pad: the last dimension of x with its padding, [n * x0 * x1][width][channels]. Units: rows.
@@ -82,45 +128,49 @@ struct ConvPadPlan {
   char* dst;
 };
 
-// conv_weight: dweight(group, co, ci, k) = sum over pixels of y and x.
-// Stage 0: [splits][groups][tap blocks][column blocks] partial sums over pieces of the pixels;
-// stage 1: [groups][column blocks of kConvCols] adds the pieces in order.
+// conv_weight: dweight(group, co, ci, k) = sum over the pixels of y of y * x. The pixels are cut
+// into `splits`, each with sums of its own.
+// Stage 0: [splits][groups][tap blocks][column blocks] sums of a split. Stage 1: [groups][blocks of
+// kConvCols columns] adds the splits in order.
+// depthwise (groups of one channel): stage 0 [splits], stage 1 one unit.
 struct ConvWeightPlan {
   Stages run;
   ConvShape s;
   ConvGather gather;
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
-  bool depthwise;  // groups of one channel each way: units [splits], then 1; sums
-                   // [splits][taps][groups]; `groups` zeros
+  bool depthwise;
   const char* src;
   const char* y;
   char* dst;
   int64_t w_co, w_ci, w_k[kConvDims];
-  char* sums;         // [splits][groups][taps * ci][co rounded up to kConvCols]
-  const char* zeros;  // gather.run zeros
+  char* sums;         // [splits][groups][taps * ci][co rounded up to kConvCols]; depthwise:
+                      // [splits][taps][groups]
+  const char* zeros;  // what padding reads: gather.run elements, depthwise: groups
 };
 
-constexpr int64_t kConvLanes = 16;     // images side by side
-constexpr int64_t kConvBatchCols = 6;  // channels of y at a time
-constexpr int64_t kConvBatchRun = 96;  // elements of a window's row, at most
+// ---- interleaved images: few channels, whose vectors hold a pixel of kConvLanes images ----
 
-// A convolution of images side by side, for few channels: y(n, co, o) = sum over k and ci of x(n,
-// ci, o * stride - pad
-// + k * dil) * w(co, ci, k), all channels before pixels. It reads x as "spread": [blocks of
-// kConvLanes images][rows] [columns][channels][kConvLanes], with a border of zeros, `lead` before
-// and the rest of `full` behind.
-struct ConvBatchShape {
+constexpr int64_t kConvLanes = 16;           // images side by side
+constexpr int64_t kConvInterleavedCols = 6;  // channels of y that a tile computes
+constexpr int64_t kConvInterleavedRun = 96;  // elements of a window's row, at most
+
+// y(n, co, o) = sum over k and ci of x(n, ci, o * stride - pad + k * dil) * w(co, ci, k), with
+// channels before pixels. x is read in the interleaved layout, with a border of zeros:
+//   [blocks of kConvLanes images][full0 rows][full1 columns][ci][kConvLanes]
+// `lead` rows and columns of the border come before the image, the rest of `full` after it.
+struct ConvInterleavedShape {
   int64_t n, ci, co;
   int64_t x[2], y[2], k[2], stride[2], lead[2], full[2];
   int64_t dil;  // of rows; that of columns is 1
-  TT_INLINE int64_t blocks() const { return (n + kConvLanes - 1) / kConvLanes; }
+  TT_INLINE int64_t blocks() const { return ceil_div(n, kConvLanes); }
   TT_INLINE int64_t run() const { return k[1] * ci; }
-  TT_INLINE int64_t col_tiles() const { return (co + kConvBatchCols - 1) / kConvBatchCols; }
+  TT_INLINE int64_t col_tiles() const { return ceil_div(co, kConvInterleavedCols); }
 };
 
-// conv_spread: (n, channels, rows, columns) as spread. Units: [blocks][channels].
-struct ConvSpreadPlan {
+// conv_interleave: src (n, channels, rows, columns) in the interleaved layout. Units:
+// [blocks][channels].
+struct ConvInterleavePlan {
   Stages run;
   int64_t n, channels;
   int64_t size[2], lead[2], full[2];
@@ -128,27 +178,28 @@ struct ConvSpreadPlan {
   char* dst;
 };
 
-// conv_batch: y. Stage 0 packs the weight: 1 unit. Stage 1: [blocks][kConvLanes pixels].
-struct ConvBatchPlan {
+// conv_interleaved: y. Stage 0 packs the weight, one unit. Stage 1: [blocks][pixels / kConvLanes].
+struct ConvInterleavedPlan {
   Stages run;
-  ConvBatchShape s;
-  const char* src;  // spread
+  ConvInterleavedShape s;
+  const char* src;  // interleaved
   const char* weight;
   int64_t w_co, w_ci, w_k[2];
   const char* bias;  // per channel of y; NULL: 0
   char* dst;
-  char*
-      packed;  // [tiles of at most kConvBatchCols channels of y][k0][k1][ci][channels of the tile]
+  char* packed;  // [tiles of at most kConvInterleavedCols channels of y][k0][k1][ci][channels of
+                 // the tile]
 };
 
-// conv_batch_weight: the weight's gradient. Stage 0: [splits][tiles of channels of y][k0]: sums
-// over the splits' blocks; stage 1, 1 unit: adds them in order.
-struct ConvBatchWeightPlan {
+// conv_interleaved_weight: the weight's gradient. Stage 0: [splits][tiles of channels of y][k0],
+// the sums of a split of the blocks. Stage 1, one unit: adds the splits in order.
+struct ConvInterleavedWeightPlan {
   Stages run;
-  ConvBatchShape s;
-  int64_t splits, rows;  // rows of y that are added at a time
-  const char* src;       // x, spread
-  const char* y;         // spread, without a border
+  ConvInterleavedShape s;
+  int64_t splits;
+  int64_t rows;     // rows of y that are added at a time
+  const char* src;  // x, interleaved
+  const char* y;    // interleaved, without a border
   char* dst;
   int64_t w_co, w_ci, w_k[2];
   char* sums;  // [splits][co][k0][k1][ci]

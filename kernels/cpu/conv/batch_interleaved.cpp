@@ -1,5 +1,15 @@
-// conv_spread, conv_batch, conv_batch_weight: convolutions of few channels, whose vectors hold a
-// pixel of kConvLanes images.
+// conv_interleave, conv_interleaved, conv_interleaved_weight: convolutions of few channels. A
+// vector holds the same element of several images, so that no lane is idle however few the channels
+// are:
+//
+//   src          (n, channels, rows, columns)
+//                  | conv_interleave: transposes 16 images x 16 columns
+//   interleaved  [block of 16 images][rows + border][columns + border][channels][16 images]
+//                  | conv_interleaved: a tile of kTilePixels pixels x up to 6 channels of y
+//                  |   acc[channel][pixel] += weight (one number) * x (a vector of images)
+//   dst          (n, channels, rows, columns), transposed back 16 pixels at a time
+//
+// A window's row is one run of k1 * ci vectors, as columns and channels are contiguous.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored \
     "-Wmaybe-uninitialized"  // gcc 12: of its own AVX-512 intrinsics (bug 105593)
@@ -11,42 +21,47 @@
 TT_ISA_BEGIN
 
 constexpr int kL = kLanes<float>;
-constexpr int kN = int(kConvLanes);
-constexpr int kCols = int(kConvBatchCols);
+constexpr int kImages = int(kConvLanes);              // of a block
+constexpr int kTileCols = int(kConvInterleavedCols);  // channels of y of a tile
 #if defined(__AVX512F__)
-constexpr int kPixels = 4, kWide = 1,
-              kTerms = 4;  // of a product's tile: pixels, vectors of a pixel; terms of a gradient's
+constexpr int kTilePixels = 4;  // pixels of y of a tile
+constexpr int kTileVecs = 1;    // vectors of images that it computes at a time
+constexpr int kTileTerms = 4;   // elements of a window of a tile of the weight's gradient
 #else
-constexpr int kPixels = 1, kWide = 2, kTerms = 2;
+constexpr int kTilePixels = 1;
+constexpr int kTileVecs = 2;
+constexpr int kTileTerms = 2;
 #endif
 
 // The i-th of n nearly equal pieces of [0, size) starts here.
 TT_INLINE int64_t piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
 
-// to[r * to_step + c] = from[c * from_step + r] for r, c < kN.
-TT_INLINE void turn(float* to, int64_t to_step, const float* from, int64_t from_step) {
-  for (int r = 0; r < kN; r += kL)
-    for (int c = 0; c < kN; c += kL)
+// to[r * to_step + c] = from[c * from_step + r] for r, c < kImages.
+TT_INLINE void transpose_block(float* to, int64_t to_step, const float* from, int64_t from_step) {
+  for (int r = 0; r < kImages; r += kL)
+    for (int c = 0; c < kImages; c += kL)
       transpose_tile<uint32_t, kL>(reinterpret_cast<char*>(to + r * to_step + c), to_step * 4,
                                    reinterpret_cast<const char*>(from + c * from_step + r),
                                    from_step * 4);
 }
-TT_INLINE void move(float* to, const float* from) {
-  for (int i = 0; i < kN; i += kL) store(to + i, load(from + i));
+TT_INLINE void copy_images(float* to, const float* from) {
+  for (int i = 0; i < kImages; i += kL) store(to + i, load(from + i));
 }
 
-// ---- spread ----
+// ---- conv_interleave ----
 
-struct Spread {
-  const ConvSpreadPlan& p;
+struct Interleaver {
+  const ConvInterleavePlan& p;
   const int64_t block, plane;  // elements of a block, of an image's channel
-  alignas(64) float tile[kN * kN], part[kN * kN];
+  alignas(64) float tile[kImages * kImages], part[kImages * kImages];
 
-  explicit Spread(const ConvSpreadPlan& plan)
-      : p(plan), block(p.full[0] * p.full[1] * p.channels * kN), plane(p.size[0] * p.size[1]) {}
+  explicit Interleaver(const ConvInterleavePlan& plan)
+      : p(plan),
+        block(p.full[0] * p.full[1] * p.channels * kImages),
+        plane(p.size[0] * p.size[1]) {}
 
   void zero_border(float* to) {
-    const int64_t step = p.channels * kN;
+    const int64_t step = p.channels * kImages;
     for (int64_t r = 0; r < p.full[0]; r++) {
       const bool inside = uint64_t(r - p.lead[0]) < uint64_t(p.size[0]);
       for (int64_t c = 0; c < p.full[1]; c++, to += step) {
@@ -55,42 +70,43 @@ struct Spread {
           to += p.size[1] * step;
         }
         if (c >= p.full[1]) break;
-        for (int i = 0; i < kN; i += kL) store(to + i, Vec<float>{});
+        for (int i = 0; i < kImages; i += kL) store(to + i, Vec<float>{});
       }
     }
   }
-  // Elements [e, e + n) of a channel of some images, each kN of the tile.
-  void turn_part(const float* from, int64_t images, int64_t n) {
-    for (int i = 0; i < kN * kN; i++) part[i] = 0;
+  // Transposes n elements of a channel of some images to `tile`; the other images are 0.
+  void transpose_part(const float* from, int64_t images, int64_t n) {
+    for (int i = 0; i < kImages * kImages; i++) part[i] = 0;
     for (int64_t i = 0; i < images; i++)
-      for (int64_t e = 0; e < n; e++) part[i * kN + e] = from[i * p.channels * plane + e];
-    turn(tile, kN, part, kN);
+      for (int64_t e = 0; e < n; e++) part[i * kImages + e] = from[i * p.channels * plane + e];
+    transpose_block(tile, kImages, part, kImages);
   }
+  // Channel c of block b.
   void run(int64_t b, int64_t c) {
-    const int64_t left = p.n - b * kN;
-    const int64_t images = left < kN ? left : kN;
-    const int64_t step = p.channels * kN;
-    const float* from = reinterpret_cast<const float*>(p.src) + (b * kN * p.channels + c) * plane;
-    float* to = reinterpret_cast<float*>(p.dst) + b * block + c * kN;
+    const int64_t images = min<int64_t>(p.n - b * kImages, kImages);
+    const int64_t step = p.channels * kImages;
+    const float* from =
+        reinterpret_cast<const float*>(p.src) + (b * kImages * p.channels + c) * plane;
+    float* to = reinterpret_cast<float*>(p.dst) + b * block + c * kImages;
     const bool border = p.full[0] != p.size[0] || p.full[1] != p.size[1];
-    const bool rows = p.full[1] == p.size[1];
+    const bool gapless = p.full[1] == p.size[1];  // no border within the rows
     if (border) zero_border(to);
     to += (p.lead[0] * p.full[1] + p.lead[1]) * step;
     int64_t col = 0;
     for (int64_t e = 0, n; e < plane; e += n) {
-      n = plane - e < kN ? plane - e : kN;
-      const bool whole = images == kN && n == kN;
-      if (whole && rows) {
-        turn(to, step, from + e, p.channels * plane);
+      n = min<int64_t>(plane - e, kImages);
+      const bool whole = images == kImages && n == kImages;
+      if (whole && gapless) {
+        transpose_block(to, step, from + e, p.channels * plane);
         to += n * step;
         continue;
       }
-      if (whole) turn(tile, kN, from + e, p.channels * plane);
-      else turn_part(from + e, images, n);
+      if (whole) transpose_block(tile, kImages, from + e, p.channels * plane);
+      else transpose_part(from + e, images, n);
       for (int64_t i = 0; i < n; i++) {
-        move(to, tile + i * kN);
+        copy_images(to, tile + i * kImages);
         to += step;
-        if (!rows && ++col == p.size[1]) {
+        if (!gapless && ++col == p.size[1]) {
           col = 0;
           to += (p.full[1] - p.size[1]) * step;
         }
@@ -99,80 +115,84 @@ struct Spread {
   }
 };
 
-// ---- y ----
+// ---- conv_interleaved ----
 
-struct BatchTile {
-  const float* x[kPixels];  // where their windows begin
-  const float* w;           // [k0][run][kM]
-  const float* start;       // kM: what the sums start with
-  int64_t first, last;      // rows of the window
-  int64_t from, to, run;    // terms of each; all of them
-  int64_t row;              // elements between rows of the window
-  float* out;               // [kM][kN pixels][kN]
+struct PixelTile {
+  const float* x[kTilePixels];  // where their windows begin
+  const float* w;               // [k0][run][kM]
+  const float* start;           // [kM]: what the sums start with
+  int64_t first, last;          // rows of the window that are read
+  int64_t from, to;             // terms of each that are read
+  int64_t run;                  // terms of a row of the window
+  int64_t row;                  // elements between rows of the window
+  float* out;                   // [kM][kImages pixels][kImages]
 };
 
-template <int kM> TT_NOINLINE void batch_tile(const BatchTile& t) {
-  for (int lane = 0; lane < kN; lane += kWide * kL) {
-    Vec<float> acc[kM][kPixels][kWide];
+template <int kM> TT_NOINLINE void pixel_tile(const PixelTile& t) {
+  constexpr int kAcc = kTilePixels * kTileVecs;
+  for (int lane = 0; lane < kImages; lane += kTileVecs * kL) {
+    Vec<float> acc[kM][kTilePixels][kTileVecs];
     TT_UNROLL
     for (int m = 0; m < kM; m++) {
       TT_UNROLL
-      for (int i = 0; i < kPixels * kWide; i++) acc[m][i / kWide][i % kWide] = splat(t.start[m]);
+      for (int i = 0; i < kAcc; i++) acc[m][i / kTileVecs][i % kTileVecs] = splat(t.start[m]);
     }
     for (int64_t r = t.first; r < t.last; r++) {
-      const float* x[kPixels];
+      const float* x[kTilePixels];
       TT_UNROLL
-      for (int i = 0; i < kPixels; i++) x[i] = t.x[i] + r * t.row + lane;
+      for (int i = 0; i < kTilePixels; i++) x[i] = t.x[i] + r * t.row + lane;
       const float* w = t.w + (r * t.run + t.from) * kM;
-      for (int64_t k = t.from * kN; k < t.to * kN; k += kN, w += kM) {
-        Vec<float> v[kPixels][kWide];
+      for (int64_t k = t.from * kImages; k < t.to * kImages; k += kImages, w += kM) {
+        Vec<float> v[kTilePixels][kTileVecs];
         TT_UNROLL
-        for (int i = 0; i < kPixels * kWide; i++)
-          v[i / kWide][i % kWide] = load(x[i / kWide] + k + i % kWide * kL);
+        for (int i = 0; i < kAcc; i++)
+          v[i / kTileVecs][i % kTileVecs] = load(x[i / kTileVecs] + k + i % kTileVecs * kL);
         TT_UNROLL
         for (int m = 0; m < kM; m++) {
           const Vec<float> s = splat(w[m]);
           TT_UNROLL
-          for (int i = 0; i < kPixels * kWide; i++)
-            acc[m][i / kWide][i % kWide] =
-                fma(s, v[i / kWide][i % kWide], acc[m][i / kWide][i % kWide]);
+          for (int i = 0; i < kAcc; i++)
+            acc[m][i / kTileVecs][i % kTileVecs] =
+                fma(s, v[i / kTileVecs][i % kTileVecs], acc[m][i / kTileVecs][i % kTileVecs]);
         }
       }
     }
     TT_UNROLL
     for (int m = 0; m < kM; m++) {
       TT_UNROLL
-      for (int i = 0; i < kPixels * kWide; i++)
-        store(t.out + (m * kN + i / kWide) * kN + lane + i % kWide * kL,
-              acc[m][i / kWide][i % kWide]);
+      for (int i = 0; i < kAcc; i++)
+        store(t.out + (m * kImages + i / kTileVecs) * kImages + lane + i % kTileVecs * kL,
+              acc[m][i / kTileVecs][i % kTileVecs]);
     }
   }
 }
 
-constexpr void (*kBatchTiles[kCols])(const BatchTile&) = {
-    batch_tile<1>, batch_tile<2>, batch_tile<3>, batch_tile<4>, batch_tile<5>, batch_tile<6>};
+constexpr void (*kPixelTiles[kTileCols])(const PixelTile&) = {
+    pixel_tile<1>, pixel_tile<2>, pixel_tile<3>, pixel_tile<4>, pixel_tile<5>, pixel_tile<6>};
 
-// The first of the taps that, at a multiple of dil behind `at`, are not before lead; how many of k
-// lie before end.
+// The taps of a window at `at` that read the image [lead, end), and not the border: [tap_from,
+// tap_to) of k taps, dil apart.
 TT_INLINE int64_t tap_from(int64_t lead, int64_t at, int64_t dil) {
   return at >= lead ? 0 : (lead - at + dil - 1) / dil;
 }
 TT_INLINE int64_t tap_to(int64_t end, int64_t at, int64_t dil, int64_t k) {
   const int64_t n = at >= end ? 0 : (end - at - 1) / dil + 1;
-  return n < k ? n : k;
+  return min(n, k);
 }
 
-struct BatchUnit {
-  const ConvBatchPlan& p;
-  const ConvBatchShape& s;
-  BatchTile tile[kN / kPixels];  // of the pixels at hand
-  alignas(64) float sums[kCols * kN * kN], turned[kN * kN];
+// kImages pixels of a block of images, all channels.
+struct InterleavedUnit {
+  const ConvInterleavedPlan& p;
+  const ConvInterleavedShape& s;
+  PixelTile tile[kImages / kTilePixels];  // the current pixels
+  alignas(64) float sums[kTileCols * kImages * kImages], transposed[kImages * kImages];
 
-  explicit BatchUnit(const ConvBatchPlan& plan) : p(plan), s(plan.s) {}
+  explicit InterleavedUnit(const ConvInterleavedPlan& plan) : p(plan), s(plan.s) {}
 
-  // The part of the window that some of the pixels [at, at + kPixels) see of the image itself.
-  void cut(BatchTile* t, int64_t at, int64_t pixels) const {
-    const int64_t end = at + kPixels < pixels ? at + kPixels : pixels;
+  // Limits a tile to the part of the window that lies in the image for one of the pixels [at, at +
+  // kTilePixels).
+  void clip(PixelTile* t, int64_t at, int64_t pixels) const {
+    const int64_t end = min<int64_t>(at + kTilePixels, pixels);
     const int64_t r0 = at / s.y[1];
     const int64_t r1 = (end - 1) / s.y[1];
     const int64_t c0 = r0 == r1 ? at % s.y[1] : 0;
@@ -182,70 +202,70 @@ struct BatchUnit {
     t->from = tap_from(s.lead[1], c1 * s.stride[1], 1) * s.ci;
     t->to = tap_to(s.lead[1] + s.x[1], c0 * s.stride[1], 1, s.k[1]) * s.ci;
   }
-  void place(const float* image, int64_t begin, int64_t end) {
-    const int64_t pixel = s.ci * kN;
+  // Loads pixels [begin, end) as the current ones; the last is repeated up to a whole tile.
+  void set_pixels(const float* block, int64_t begin, int64_t end) {
+    const int64_t pixel = s.ci * kImages;
     const int64_t row = s.full[1] * pixel;
     int64_t r = begin / s.y[1];
     int64_t c = begin % s.y[1];
-    for (int64_t i = 0; i < conv_round_up(end - begin); i++) {
-      tile[i / kPixels].x[i % kPixels] = image + r * s.stride[0] * row + c * s.stride[1] * pixel;
+    for (int64_t i = 0; i < round_up(end - begin, kTilePixels); i++) {
+      tile[i / kTilePixels].x[i % kTilePixels] =
+          block + r * s.stride[0] * row + c * s.stride[1] * pixel;
       if (begin + i + 1 < end && ++c == s.y[1]) {
         c = 0;
         r++;
       }
     }
     const bool border = s.full[0] != s.x[0] || s.full[1] != s.x[1];
-    for (int64_t i = 0; begin + i * kPixels < end; i++) {
-      BatchTile& t = tile[i];
+    for (int64_t i = 0; begin + i * kTilePixels < end; i++) {
+      PixelTile& t = tile[i];
       t.first = 0;
       t.last = s.k[0];
       t.from = 0;
       t.to = t.run = s.run();
       t.row = s.dil * row;
-      t.out = sums + i * kPixels * kN;
-      if (border) cut(&t, begin + i * kPixels, end);
+      t.out = sums + i * kTilePixels * kImages;
+      if (border) clip(&t, begin + i * kTilePixels, end);
     }
   }
-  static int64_t conv_round_up(int64_t n) { return (n + kPixels - 1) / kPixels * kPixels; }
 
-  // n pixels from `begin` on of channel c, of the images of block b.
-  void put(int64_t b, int64_t c, int64_t begin, int64_t n, const float* from) {
+  // Writes n pixels from `begin` on of channel c, of the images of block b.
+  void write(int64_t b, int64_t c, int64_t begin, int64_t n, const float* from) {
     const int64_t plane = s.y[0] * s.y[1];
-    const int64_t left = s.n - b * kN;
-    const int64_t images = left < kN ? left : kN;
-    float* to = reinterpret_cast<float*>(p.dst) + (b * kN * s.co + c) * plane + begin;
-    if (n == kN && images == kN) return turn(to, s.co * plane, from, kN);
-    turn(turned, kN, from, kN);
+    const int64_t images = min<int64_t>(s.n - b * kImages, kImages);
+    float* to = reinterpret_cast<float*>(p.dst) + (b * kImages * s.co + c) * plane + begin;
+    if (n == kImages && images == kImages) return transpose_block(to, s.co * plane, from, kImages);
+    transpose_block(transposed, kImages, from, kImages);
     for (int64_t i = 0; i < images; i++)
       for (int64_t e = 0; e < n; e += kL)
-        store(to + i * s.co * plane + e, load(turned + i * kN + e),
-              Part<float>(int(n - e < kL ? n - e : kL)));
+        store(to + i * s.co * plane + e, load(transposed + i * kImages + e),
+              Part<float>(int(min<int64_t>(n - e, kL))));
   }
   void run(int64_t b, int64_t begin) {
-    const int64_t pixels = s.y[0] * s.y[1];
-    const int64_t end = begin + kN < pixels ? begin + kN : pixels;
+    const int64_t end = min<int64_t>(begin + kImages, s.y[0] * s.y[1]);
     const int64_t tiles = s.col_tiles();
-    place(reinterpret_cast<const float*>(p.src) + b * s.full[0] * s.full[1] * s.ci * kN, begin,
-          end);
+    const int64_t block_items = s.full[0] * s.full[1] * s.ci * kImages;
+    set_pixels(reinterpret_cast<const float*>(p.src) + b * block_items, begin, end);
     const float* w = reinterpret_cast<const float*>(p.packed);
     const float* bias = reinterpret_cast<const float*>(p.bias);
     for (int64_t j = 0; j < tiles; j++) {
       const int64_t c = piece(s.co, tiles, j);
       const int64_t width = piece(s.co, tiles, j + 1) - c;
-      float start[kCols];
+      float start[kTileCols];
       for (int64_t m = 0; m < width; m++) start[m] = bias ? bias[c + m] : 0;
-      for (int64_t i = 0; begin + i * kPixels < end; i++) {
+      for (int64_t i = 0; begin + i * kTilePixels < end; i++) {
         tile[i].w = w + c * s.k[0] * s.run();
         tile[i].start = start;
-        kBatchTiles[width - 1](tile[i]);
+        kPixelTiles[width - 1](tile[i]);
       }
-      for (int64_t m = 0; m < width; m++) put(b, c + m, begin, end - begin, sums + m * kN * kN);
+      for (int64_t m = 0; m < width; m++)
+        write(b, c + m, begin, end - begin, sums + m * kImages * kImages);
     }
   }
 };
 
-void pack_batch(const ConvBatchPlan& p) {
-  const ConvBatchShape& s = p.s;
+void pack_interleaved(const ConvInterleavedPlan& p) {
+  const ConvInterleavedShape& s = p.s;
   const float* w = reinterpret_cast<const float*>(p.weight);
   float* to = reinterpret_cast<float*>(p.packed);
   for (int64_t j = 0, tiles = s.col_tiles(); j < tiles; j++)
@@ -255,87 +275,105 @@ void pack_batch(const ConvBatchPlan& p) {
           *to++ = w[c * p.w_co + k % s.ci * p.w_ci + r * p.w_k[0] + k / s.ci * p.w_k[1]];
 }
 
-// ---- the weight's gradient ----
+// ---- conv_interleaved_weight ----
 
-struct SlopeTile {
-  const float *x, *y;  // of the first pixel, row and channel of its window; and channel
-  int64_t rows, cols;
+struct GradTile {
+  const float* x;      // of the first pixel: the first row and channel of its window
+  const float* y;      // and its first channel
+  int64_t rows, cols;  // pixels of y that are added
   int64_t x_row, x_col, y_row, y_col;  // elements between pixels
-  float* sums;                         // [kM][kTerms][kN]
-  bool first;
+  float* sums;                         // [kM][kTileTerms][kImages]
+  bool first;                          // sums start with 0
 };
 
-// sums = or += products of kM channels of y and kTerms elements of x's windows, lane by lane.
-template <int kM> TT_NOINLINE void slope_tile(const SlopeTile& t) {
-  for (int lane = 0; lane < kN; lane += kL) {
-    Vec<float> acc[kM][kTerms];
+// sums = or += products of kM channels of y and kTileTerms elements of x's windows, image by image.
+template <int kM> TT_NOINLINE void grad_tile(const GradTile& t) {
+  constexpr int kT = kTileTerms;
+  for (int lane = 0; lane < kImages; lane += kL) {
+    Vec<float> acc[kM][kT];
     TT_UNROLL
-    for (int i = 0; i < kM * kTerms; i++)
-      acc[i / kTerms][i % kTerms] = t.first ? Vec<float>{} : load(t.sums + i * kN + lane);
+    for (int i = 0; i < kM * kT; i++)
+      acc[i / kT][i % kT] = t.first ? Vec<float>{} : load(t.sums + i * kImages + lane);
     for (int64_t r = 0; r < t.rows; r++) {
       const float* x = t.x + r * t.x_row + lane;
       const float* y = t.y + r * t.y_row + lane;
       for (int64_t c = 0; c < t.cols; c++, x += t.x_col, y += t.y_col) {
-        Vec<float> v[kTerms];
+        Vec<float> v[kT];
         TT_UNROLL
-        for (int k = 0; k < kTerms; k++) v[k] = load(x + k * kN);
+        for (int k = 0; k < kT; k++) v[k] = load(x + k * kImages);
         TT_UNROLL
         for (int m = 0; m < kM; m++) {
-          const Vec<float> g = load(y + m * kN);
+          const Vec<float> g = load(y + m * kImages);
           TT_UNROLL
-          for (int k = 0; k < kTerms; k++) acc[m][k] = fma(g, v[k], acc[m][k]);
+          for (int k = 0; k < kT; k++) acc[m][k] = fma(g, v[k], acc[m][k]);
         }
       }
     }
     TT_UNROLL
-    for (int i = 0; i < kM * kTerms; i++)
-      store(t.sums + i * kN + lane, acc[i / kTerms][i % kTerms]);
+    for (int i = 0; i < kM * kT; i++) store(t.sums + i * kImages + lane, acc[i / kT][i % kT]);
   }
 }
 
-constexpr void (*kSlopeTiles[kCols])(const SlopeTile&) = {
-    slope_tile<1>, slope_tile<2>, slope_tile<3>, slope_tile<4>, slope_tile<5>, slope_tile<6>};
+constexpr void (*kGradTiles[kTileCols])(const GradTile&) = {
+    grad_tile<1>, grad_tile<2>, grad_tile<3>, grad_tile<4>, grad_tile<5>, grad_tile<6>};
 
-struct SlopeUnit {
-  const ConvBatchWeightPlan& p;
-  const ConvBatchShape& s;
-  alignas(64) float sums[kCols * (kConvBatchRun + kTerms) * kN], part[kN * kN];
+struct GradUnit {
+  const ConvInterleavedWeightPlan& p;
+  const ConvInterleavedShape& s;
+  // sums: [terms / kTileTerms][channels][kTileTerms][kImages]
+  alignas(64) float sums[kTileCols * (kConvInterleavedRun + kTileTerms) * kImages];
+  alignas(64) float part[kImages * kImages];
 
-  explicit SlopeUnit(const ConvBatchWeightPlan& plan) : p(plan), s(plan.s) {}
+  explicit GradUnit(const ConvInterleavedWeightPlan& plan) : p(plan), s(plan.s) {}
 
   // Adds a block's rows [r0, r1) of y: channels [c, c + width), row k of the windows.
   void add(int64_t b, int64_t r0, int64_t r1, int64_t c, int64_t width, int64_t k, bool first) {
-    const int64_t x_pixel = s.ci * kN;
+    const int64_t x_pixel = s.ci * kImages;
     const int64_t x_row = s.full[1] * x_pixel;
-    const int64_t y_pixel = s.co * kN;
+    const int64_t y_pixel = s.co * kImages;
     const int64_t y_row = s.y[1] * y_pixel;
     const float* x = reinterpret_cast<const float*>(p.src) +
                      (b * s.full[0] + r0 * s.stride[0] + k * s.dil) * x_row;
-    const float* y = reinterpret_cast<const float*>(p.y) + (b * s.y[0] + r0) * y_row + c * kN;
-    for (int64_t e = 0; e < s.run(); e += kTerms)
-      kSlopeTiles[width - 1]({x + e * kN, y, r1 - r0, s.y[1], s.stride[0] * x_row,
-                              s.stride[1] * x_pixel, y_row, y_pixel, sums + e * width * kN, first});
+    const float* y = reinterpret_cast<const float*>(p.y) + (b * s.y[0] + r0) * y_row + c * kImages;
+    for (int64_t e = 0; e < s.run(); e += kTileTerms)
+      kGradTiles[width - 1]({
+          .x = x + e * kImages,
+          .y = y,
+          .rows = r1 - r0,
+          .cols = s.y[1],
+          .x_row = s.stride[0] * x_row,
+          .x_col = s.stride[1] * x_pixel,
+          .y_row = y_row,
+          .y_col = y_pixel,
+          .sums = sums + e * width * kImages,
+          .first = first,
+      });
   }
-  // The sums of the lanes.
-  void fold(int64_t width, float* out, int64_t out_row) {
-    const int64_t items = (s.run() + kTerms - 1) / kTerms * kTerms * width;
-    for (int64_t i = 0; i < items; i += kN) {
-      for (int64_t k = i; k < items && k < i + kN; k++) move(part + (k - i) * kN, sums + k * kN);
-      alignas(64) float turned[kN * kN], total[kN];
-      turn(turned, kN, part, kN);
-      for (int n = kN / 2; n; n /= 2)
+  // out[channel * out_row + term] = the sum of the images, kImages sums at a time: they are
+  // transposed, and the rows of that are added in pairs.
+  void add_images(int64_t width, float* out, int64_t out_row) {
+    const int64_t items = round_up(s.run(), kTileTerms) * width;
+    for (int64_t i = 0; i < items; i += kImages) {
+      for (int64_t k = i; k < items && k < i + kImages; k++)
+        copy_images(part + (k - i) * kImages, sums + k * kImages);
+      alignas(64) float transposed[kImages * kImages], total[kImages];
+      transpose_block(transposed, kImages, part, kImages);
+      for (int n = kImages / 2; n; n /= 2)
         for (int r = 0; r < n; r++)
-          for (int v = 0; v < kN; v += kL)
-            store(turned + r * kN + v,
-                  Vec<float>(load(turned + r * kN + v) + load(turned + (r + n) * kN + v)));
-      move(total, turned);
-      for (int64_t k = i; k < items && k < i + kN; k++) {
-        const int64_t e = k / (kTerms * width) * kTerms + k % kTerms;
-        const int64_t m = k / kTerms % width;
+          for (int v = 0; v < kImages; v += kL) {
+            float* low = transposed + r * kImages + v;
+            const float* high = transposed + (r + n) * kImages + v;
+            store(low, Vec<float>(load(low) + load(high)));
+          }
+      copy_images(total, transposed);
+      for (int64_t k = i; k < items && k < i + kImages; k++) {
+        const int64_t e = k / (kTileTerms * width) * kTileTerms + k % kTileTerms;
+        const int64_t m = k / kTileTerms % width;
         if (e < s.run()) out[m * out_row + e] = total[k - i];
       }
     }
   }
+  // Tile j of the channels, row k of the windows.
   void run(int64_t split, int64_t j, int64_t k) {
     const int64_t tiles = s.col_tiles();
     const int64_t c = piece(s.co, tiles, j);
@@ -344,24 +382,24 @@ struct SlopeUnit {
     const int64_t b1 = piece(s.blocks(), p.splits, split + 1);
     for (int64_t b = b0; b < b1; b++)
       for (int64_t r = 0; r < s.y[0]; r += p.rows)
-        add(b, r, r + p.rows < s.y[0] ? r + p.rows : s.y[0], c, width, k, b == b0 && r == 0);
+        add(b, r, min(r + p.rows, s.y[0]), c, width, k, b == b0 && r == 0);
     const int64_t row = s.k[0] * s.run();
-    fold(width, reinterpret_cast<float*>(p.sums) + (split * s.co + c) * row + k * s.run(), row);
+    float* out = reinterpret_cast<float*>(p.sums) + (split * s.co + c) * row + k * s.run();
+    add_images(width, out, row);
   }
 };
 
-void add_slopes(const ConvBatchWeightPlan& p) {
-  const ConvBatchShape& s = p.s;
-  const int64_t row = s.k[0] * s.run();
-  const int64_t all = s.co * row;
+void add_splits(const ConvInterleavedWeightPlan& p) {
+  const ConvInterleavedShape& s = p.s;
+  const int64_t split_items = s.co * s.k[0] * s.run();
   const float* from = reinterpret_cast<const float*>(p.sums);
+  float* dst = reinterpret_cast<float*>(p.dst);
   for (int64_t c = 0; c < s.co; c++)
     for (int64_t r = 0; r < s.k[0]; r++)
       for (int64_t k = 0; k < s.run(); k++, from++) {
         float sum = *from;
-        for (int64_t i = 1; i < p.splits; i++) sum += from[i * all];
-        reinterpret_cast<float*>(
-            p.dst)[c * p.w_co + k % s.ci * p.w_ci + r * p.w_k[0] + k / s.ci * p.w_k[1]] = sum;
+        for (int64_t i = 1; i < p.splits; i++) sum += from[i * split_items];
+        dst[c * p.w_co + k % s.ci * p.w_ci + r * p.w_k[0] + k / s.ci * p.w_k[1]] = sum;
       }
 }
 
@@ -369,33 +407,33 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-TT_KERNEL(conv_spread)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const ConvSpreadPlan& p = *static_cast<const ConvSpreadPlan*>(plan);
-  Spread spread(p);
-  for (int64_t u = begin; u < end; u++) spread.run(u / p.channels, u % p.channels);
+TT_KERNEL(conv_interleave)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ConvInterleavePlan& p = *static_cast<const ConvInterleavePlan*>(plan);
+  Interleaver interleaver(p);
+  for (int64_t u = begin; u < end; u++) interleaver.run(u / p.channels, u % p.channels);
   return TT_OK;
 }
 
-TT_KERNEL(conv_batch)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const ConvBatchPlan& p = *static_cast<const ConvBatchPlan*>(plan);
+TT_KERNEL(conv_interleaved)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ConvInterleavedPlan& p = *static_cast<const ConvInterleavedPlan*>(plan);
   if (p.run.stage == 0) {
-    pack_batch(p);
+    pack_interleaved(p);
     return TT_OK;
   }
-  const int64_t pieces = (p.s.y[0] * p.s.y[1] + kN - 1) / kN;
-  BatchUnit unit(p);
-  for (int64_t u = begin; u < end; u++) unit.run(u / pieces, u % pieces * kN);
+  const int64_t pieces = ceil_div(p.s.y[0] * p.s.y[1], kImages);
+  InterleavedUnit unit(p);
+  for (int64_t u = begin; u < end; u++) unit.run(u / pieces, u % pieces * kImages);
   return TT_OK;
 }
 
-TT_KERNEL(conv_batch_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const ConvBatchWeightPlan& p = *static_cast<const ConvBatchWeightPlan*>(plan);
+TT_KERNEL(conv_interleaved_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ConvInterleavedWeightPlan& p = *static_cast<const ConvInterleavedWeightPlan*>(plan);
   if (p.run.stage == 1) {
-    add_slopes(p);
+    add_splits(p);
     return TT_OK;
   }
   const int64_t tiles = p.s.col_tiles();
-  SlopeUnit unit(p);
+  GradUnit unit(p);
   for (int64_t u = begin; u < end; u++)
     unit.run(u / p.s.k[0] / tiles, u / p.s.k[0] % tiles, u % p.s.k[0]);
   return TT_OK;

@@ -1,362 +1,229 @@
-// conv: gathered products with a packed weight; conv_pad.
+// conv: a product of matrices whose left one is never stored; conv_pad.
+//
+//                taps × channels of src          columns
+//              ┌───────────────────────┐       ┌────────┐       ┌────────┐
+//       pixels │ the windows of src,   │   ×   │ packed │   =   │  dst   │ + bias
+//      of dst  │ read by indirection   │       │ weight │       │        │
+//              └───────────────────────┘       └────────┘       └────────┘
+//
+// path       a unit computes                       weight               result
+// ---------  ------------------------------------  -------------------  ---------------------------
+// pixels     a block of pixels, all columns        packed in stage 0    in place
+// planes     a block of pixels, kConvCols columns  packed in stage 0    transposed into planes
+// columns    kConvCols columns, many pixels        packed by each unit  in place
+// depthwise  a block of pixels, all groups         [taps][groups]       in place
+// scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored \
     "-Wmaybe-uninitialized"  // gcc 12: of its own AVX-512 intrinsics (bug 105593)
 #endif
+#include "kernels/cpu/conv/conv_tile.h"
+#include "kernels/cpu/conv/pack_weight.h"
 #include "kernels/cpu/conv/scatter.h"
 #include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
 
-// The taps of one dimension that the pixels of a phase see: first, first + step, …; each adds its
-// own shift to source coordinates.
-struct PhaseDim {
-  int64_t start, count, step;  // of the result pixels
-  int64_t scale;  // source coordinate of the j-th of them = j * scale + shift of the tap
-  // The shift of tap k; false: the phase does not see it.
-  static TT_INLINE bool shift(const ConvPlan& p, int d, int64_t start, int64_t k, int64_t* out) {
-    if (p.mode == kConvForward) {
-      *out = k * p.s.dil[d] - p.gather.pad[d];
-      return true;
-    }
-    const int64_t at = start + p.gather.pad[d] - k * p.s.dil[d];
-    *out = at / p.s.stride[d];
-    return at % p.s.stride[d] == 0;
+// The panels of the packed weight for the current terms of a tile.
+template <class T> ConvPanels<T> packed_panels(const ConvTile<T>& tile) {
+  const ConvPlan& p = tile.p;
+  const int64_t* taps = p.gather.taps;
+  const int64_t terms = p.s.taps() * tile.depth;  // of a column
+  const T* group =
+      reinterpret_cast<const T*>(p.packed) + tile.group * round_up(tile.cols, kConvCols) * terms;
+  ConvPanels<T> panels;
+  panels.next = terms * kConvNr<T>;
+  for (int64_t t = 0; t < tile.n_taps; t++) {
+    const int64_t* k = tile.tap[t];
+    const int64_t number = (k[0] * taps[1] + k[1]) * taps[2] + k[2];
+    panels.first[t] =
+        group + tile.col_begin * terms + (number * p.gather.run + tile.from) * kConvNr<T>;
+  }
+  return panels;
+}
+// Adds all terms to the current rows, with the weight packed in stage 0.
+template <class T> void add_packed(ConvTile<T>* tile) {
+  while (tile->next_terms()) {
+    if (tile->from == 0) tile->fill_indirection();
+    tile->add(packed_panels(*tile));
+  }
+}
+
+template <class T> struct PixelPath {
+  static void pack(const ConvPlan& p, int64_t begin, int64_t end) { pack_panels<T>(p, begin, end); }
+
+  static void unit(const ConvPlan& p, int64_t u) {
+    const ConvBlocks& blocks = p.pixels.blocks;
+    const Phase phase(p, u / p.s.groups / blocks.count);
+    const int64_t begin = u / p.s.groups % blocks.count * blocks.rows;
+    if (begin >= phase.pixels) return;
+    ConvTile<T> tile(p, phase, u % p.s.groups);
+    tile.set_rows(begin, min(begin + blocks.rows, phase.pixels));
+    add_packed(&tile);
   }
 };
-
-// Terms [from, to) of a tap for columns [j, min(j + kConvNr, end)) of a group.
-template <class T> void pack_columns(const ConvPlan& p, int64_t group, int64_t j, int64_t end,
-                                     const int64_t* tap, int64_t from, int64_t to, T* out) {
-  const bool forward = p.mode == kConvForward;
-  const int64_t col_step = forward ? p.w_co : p.w_ci;
-  const int64_t row_step = forward ? p.w_ci : p.w_co;
-  const T* w = reinterpret_cast<const T*>(p.weight) + group * p.s.co * p.w_co + j * col_step +
-               from * row_step;
-  for (int d = 0; d < kConvDims; d++) w += tap[d] * p.w_k[d];
-  pack_panel(w, col_step, row_step, int(end - j < kConvNr<T> ? end - j : kConvNr<T>), kConvNr<T>,
-             to - from, out);
-}
 
 template <size_t kBytes> struct BitsOf;
 template <> struct BitsOf<4> { using type = uint32_t; };
 template <> struct BitsOf<8> { using type = uint64_t; };
 
-// A block of result pixels of one phase and group, and the taps at hand.
-template <class T> struct GatherUnit {
+template <class T> struct PlanePath {
+  static constexpr int kL = kLanes<T>;
   const ConvPlan& p;
-  ConvSource<T, kConvRows> source;
-  const PhaseDim* dim;
-  const int64_t cols, depth, total_cols;  // of a group; of a result pixel
-  const int64_t group, pixels;            // pixels of the phase
-  int64_t j0, j1;                         // columns
-  char* panels;                           // by_cols: where this unit packs
-  int64_t row0, row1;                     // by_cols: its pixels
-  int64_t n_rows = 0;
-  T* out[kConvRows + kConvSlack];
-  const T* table[kConvTaps * kConvRows + kConvSlack];
-  uint32_t live[kConvRows / kConvMr<T>];  // taps of each tile that are not all padding
-  int64_t tap[kConvTaps][kConvDims], shift[kConvTaps][kConvDims];
-  int64_t n_taps = 0;
-  bool first = true;
-  alignas(64) T tile[kConvMr<T> * kConvNr<T>];
-  alignas(64) T start[kConvNr<T>];
-  alignas(64) T sums[(kConvPlaneBytes / sizeof(T) +
-                      kLanes<T>)*kConvCols];  // planes: the unit's columns of its pixels
+  const Phase phase;
+  ConvTile<T> tile;
+  alignas(64) T sums[(kConvPlaneBytes / sizeof(T) + kL) * kConvCols];  // [rows][kConvCols]
 
-  GatherUnit(const ConvPlan& plan, const PhaseDim* dims, int64_t of_group, int64_t n_pixels)
-      : p(plan),
-        source(p.gather, p.src, p.zeros, of_group),
-        dim(dims),
-        cols(p.mode == kConvForward ? p.s.co : p.s.ci),
-        depth(p.mode == kConvForward ? p.s.ci : p.s.co),
-        total_cols(cols * p.s.groups),
-        group(of_group),
-        pixels(n_pixels),
-        j0(0),
-        j1(cols),
-        row0(0),
-        row1(n_pixels) {}
-
-  // Makes the pixels [begin, end) of the phase the rows at hand.
-  void place(int64_t begin, int64_t end) {
-    const int64_t grid[kConvDims] = {dim[0].count, dim[1].count, dim[2].count};
-    const int64_t* full = p.mode == kConvForward ? p.s.y : p.s.x;
-    n_rows = end - begin;
-    source.clear(dim[2].scale);
-    ConvWalk at;
-    at.start(grid, begin, p.by_rows ? p.s.n : 0);
-    for (int64_t i = 0, n; i < n_rows; i += n, at.advance(n)) {
-      int64_t pixel = at.image, c[kConvDims];
-      for (int d = 0; d < kConvDims; d++) {
-        pixel = pixel * full[d] + dim[d].start + at.at[d] * dim[d].step;
-        c[d] = at.at[d] * dim[d].scale;
-      }
-      n = at.row(n_rows - i);
-      T* to = p.planes ? sums + i * kConvCols - j0
-                       : reinterpret_cast<T*>(p.dst) + pixel * total_cols + group * cols;
-      const int64_t step = p.planes ? kConvCols : dim[2].step * total_cols;
-      fill_addresses(out + i, to, step, n);
-      source.set(i, n, at.image, c[0], c[1], c[2]);
-    }
+  PlanePath(const ConvPlan& plan, int64_t group, int64_t col_block)
+      : p(plan), phase(plan, 0), tile(plan, phase, group) {
+    tile.col_begin = col_block * kConvCols;
+    tile.col_end = min(tile.col_begin + kConvCols, tile.cols);
+    tile.aside = sums;
   }
 
-  // Columns [j, j + kConvNr), rows [r, r + h).
-  void tile_at(int64_t r, int h, int64_t j, int64_t from, int64_t to, const T* const* b) {
-    constexpr int kL = kLanes<T>;
-    constexpr int kMr = kConvMr<T>;
-    constexpr int kNr = kConvNr<T>;
-    const int64_t w = cols - j < kNr ? cols - j : kNr;
-    const bool whole = w == kNr || w == kL || p.planes;
-    const bool low = h <= kMr / 2;
-    const int rows = low ? kMr / 2 : kMr;
-    T* to_rows[kMr];
-    for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : tile + i * kNr;
-    const GatherTile<T> t = {table + r,
-                             kConvRows,
-                             b,
-                             n_taps,
-                             from,
-                             to,
-                             to_rows,
-                             first || !whole ? start : nullptr,
-                             live[r / kMr],
-                             j == j0 ? rows * p.gather.pixel : 0};
-    if (w > kL) low ? gather_tile<T, kMr / 2, 2>(t) : gather_tile<T, kMr, 2>(t);
-    else low ? gather_tile<T, kMr / 2, 1>(t) : gather_tile<T, kMr, 1>(t);
-    if (whole) return;
-    const Part<T> lo(int(w < kL ? w : kL));
-    const Part<T> hi(int(w > kL ? w - kL : 0));
-    for (int i = 0; i < h; i++) {
-      T* o = out[r + i] + j;
-      T* s = tile + i * kNr;
-      store(o, first ? load(s) : Vec<T>(load(s) + load(o, lo)), lo);
-      if (w > kL) store(o + kL, first ? load(s + kL) : Vec<T>(load(s + kL) + load(o + kL, hi)), hi);
-    }
+  static void pack(const ConvPlan& p, int64_t begin, int64_t end) { pack_panels<T>(p, begin, end); }
+
+  static void unit(const ConvPlan& p, int64_t u) {
+    const ConvBlocks& blocks = p.planes.blocks;
+    const int64_t col_blocks = ceil_div(conv_cols(p.s, p.mode), kConvCols);
+    const int64_t begin = u / col_blocks / p.s.groups * blocks.rows;
+    PlanePath path(p, u / col_blocks % p.s.groups, u % col_blocks);
+    if (begin >= path.phase.pixels) return;
+    path.tile.set_rows(begin, min(begin + blocks.rows, path.phase.pixels));
+    add_packed(&path.tile);
+    path.transpose_sums(begin);
   }
 
-  // Adds terms [from, to) of the taps at hand to the rows at hand.
-  void add(int64_t from, int64_t to) {
-    constexpr int kNr = kConvNr<T>;
-    constexpr int kMr = kConvMr<T>;
-    const T* bias = reinterpret_cast<const T*>(p.bias);
-    const int64_t terms = p.by_cols ? n_taps * (to - from) : p.s.taps() * depth;
-    const T* base = reinterpret_cast<const T*>(
-        p.by_cols ? panels
-                  : p.packed + group * ((cols + kConvCols - 1) / kConvCols * kConvCols) * terms *
-                                   int64_t(sizeof(T)));
-    for (int64_t j = j0; j < j1; j += kNr) {
-      const T* b[kConvTaps];
-      for (int64_t t = 0; t < n_taps; t++) {
-        const int64_t number =
-            (tap[t][0] * p.gather.taps[1] + tap[t][1]) * p.gather.taps[2] + tap[t][2];
-        b[t] = base + (p.by_cols ? j - j0 : j) * terms +
-               (p.by_cols ? t * (to - from) : number * p.gather.run + from) * kNr;
-      }
-      for (int64_t i = 0; i < kNr; i++)
-        start[i] = first && bias && j + i < cols ? bias[group * cols + j + i] : T(0);
-      for (int64_t r = 0; r < n_rows; r += kMr)
-        tile_at(r, int(n_rows - r < kMr ? n_rows - r : kMr), j, from, to, b);
-    }
-  }
-  void fill_table() {
-    constexpr int kMr = kConvMr<T>;
-    const int64_t tiles = (n_rows + kMr - 1) / kMr;
-    for (int64_t i = 0; i < tiles; i++) live[i] = 0;
-    for (int64_t t = 0; t < n_taps; t++) {
-      const T** row = table + t * kConvRows;
-      const bool all = source.addresses(tiles * kMr, shift[t], row) == n_rows;
-      for (int64_t i = 0; i < tiles; i++) {
-        bool any = all;
-        for (int64_t k = 0; !any && k < kMr; k++) any = row[i * kMr + k] != source.zeros;
-        live[i] |= uint32_t(any) << t;
-      }
-    }
-  }
-
-  // by_cols: packs terms [from, to) of the taps at hand, then adds them to all pixels.
-  void add_to_all(int64_t from, int64_t to) {
-    T* to_panel = reinterpret_cast<T*>(panels);
-    for (int64_t j = j0; j < j1; j += kConvNr<T>)
-      for (int64_t t = 0; t < n_taps; t++, to_panel += (to - from) * kConvNr<T>)
-        pack_columns<T>(p, group, j, j1, tap[t], from, to, to_panel);
-    for (int64_t m = row0; m < row1; m += p.block_rows) {
-      place(m, m + p.block_rows < row1 ? m + p.block_rows : row1);
-      fill_table();
-      add(from, to);
-    }
-  }
-  // depthwise: vectors of groups; each has its own weight per tap.
-  void add_depthwise() {
-    constexpr int kL = kLanes<T>;
-    const int64_t n = p.s.groups;
-    const T* w = reinterpret_cast<const T*>(p.packed);
-    const T* bias = reinterpret_cast<const T*>(p.bias);
-    for (int64_t g = 0; g < n; g += kL) {
-      const Part<T> part(int(n - g < kL ? n - g : kL));
-      Vec<T> weights[kConvTaps];
-      for (int64_t t = 0; t < n_taps; t++)
-        weights[t] =
-            load(w + ((tap[t][0] * p.s.k[1] + tap[t][1]) * p.s.k[2] + tap[t][2]) * n + g, part);
-      const Vec<T> from = first && bias ? load(bias + g, part) : Vec<T>{};
-      for (int64_t i = 0; i < n_rows; i++) {
-        Vec<T> sum = first ? from : load(out[i] + g, part);
-        if (n - g >= kL) {
-          for (int64_t t = 0; t < n_taps; t++)
-            sum = fma(load(table[t * kConvRows + i] + g), weights[t], sum);
-          store(out[i] + g, sum);
-          continue;
-        }
-        for (int64_t t = 0; t < n_taps; t++)
-          sum = fma(load(table[t * kConvRows + i] + g, part), weights[t], sum);
-        store(out[i] + g, sum, part);
-      }
-    }
-  }
-  void flush() {
-    if (n_taps == 0 && !first) return;
-    const int64_t run = p.gather.run;
-    if (!p.by_cols) fill_table();
-    if (p.depthwise) {
-      add_depthwise();
-      n_taps = 0;
-      first = false;
-      return;
-    }
-    int64_t from = 0;
-    do {
-      const int64_t to = n_taps > 1 || run - from <= kConvDepth ? run : from + kConvDepth / 2;
-      p.by_cols ? add_to_all(from, to) : add(from, to);
-      from = to;
-      first = false;
-    } while (from < run);
-    n_taps = 0;
-  }
-
-  // planes: moves the sums of the pixels [begin, begin + n_rows) to their planes.
-  void finish(int64_t begin) {
-    constexpr int kL = kLanes<T>;
+  // Writes the sums, which begin with pixel `begin`, to the planes of their columns.
+  void transpose_sums(int64_t begin) {
     using Bits = typename BitsOf<sizeof(T)>::type;
     alignas(64) T piece[kL * kL];
-    const int64_t plane = pixels / p.s.n;
-    for (int64_t i = 0, n; i < n_rows; i += n) {
+    const int64_t plane = phase.pixels / p.s.n;
+    const int64_t first_col = tile.group * tile.cols;
+    for (int64_t i = 0, n; i < tile.n_rows; i += n) {
       const int64_t at = (begin + i) % plane;
       const int64_t image = (begin + i) / plane;
-      n = n_rows - i < plane - at ? n_rows - i : plane - at;
-      if (n > kL) n = kL;
-      for (int64_t j = j0; j < j1; j += kL) {
-        const char* from = reinterpret_cast<const char*>(sums + i * kConvCols + j - j0);
-        T* to =
-            reinterpret_cast<T*>(p.dst) + ((image * p.s.groups + group) * cols + j) * plane + at;
-        const bool whole = n == kL && j + kL <= j1;
+      n = min<int64_t>(min(tile.n_rows - i, plane - at), kL);
+      for (int64_t j = tile.col_begin; j < tile.col_end; j += kL) {
+        const T* from = sums + i * kConvCols + j - tile.col_begin;
+        T* to = reinterpret_cast<T*>(p.dst) +
+                (image * p.s.groups * tile.cols + first_col + j) * plane + at;
+        const bool whole = n == kL && j + kL <= tile.col_end;
         transpose_tile<Bits, kL>(reinterpret_cast<char*>(whole ? to : piece),
-                                 (whole ? plane : kL) * int64_t(sizeof(T)), from,
-                                 kConvCols * sizeof(T));
-        for (int64_t k = 0; !whole && k < kL && j + k < j1; k++)
+                                 (whole ? plane : kL) * int64_t(sizeof(T)),
+                                 reinterpret_cast<const char*>(from), kConvCols * sizeof(T));
+        for (int64_t k = 0; !whole && k < kL && j + k < tile.col_end; k++)
           store(to + k * plane, load(piece + k * kL), Part<T>(int(n)));
       }
     }
   }
+};
 
-  // All taps that the phase sees.
-  void run() {
-    int64_t k[kConvDims], o[kConvDims];
-    const int64_t* taps = p.gather.taps;
-    for (k[0] = 0; k[0] < taps[0]; k[0]++) {
-      if (!PhaseDim::shift(p, 0, dim[0].start, k[0], &o[0])) continue;
-      for (k[1] = 0; k[1] < taps[1]; k[1]++) {
-        if (!PhaseDim::shift(p, 1, dim[1].start, k[1], &o[1])) continue;
-        for (k[2] = 0; k[2] < taps[2]; k[2]++) {
-          if (!PhaseDim::shift(p, 2, dim[2].start, k[2], &o[2])) continue;
-          for (int d = 0; d < kConvDims; d++) {
-            tap[n_taps][d] = k[d];
-            shift[n_taps][d] = o[d];
-          }
-          if (++n_taps == kConvTaps || (n_taps + 1) * p.gather.run > kConvDepth) flush();
-        }
+template <class T> struct ColumnPath {
+  static void pack(const ConvPlan&, int64_t, int64_t) {}
+
+  static void unit(const ConvPlan& p, int64_t u) {
+    const int64_t parts = p.columns.parts;
+    const int64_t col_blocks = ceil_div(conv_cols(p.s, p.mode), kConvCols);
+    const int64_t block = u / parts % (p.s.groups * col_blocks);
+    const Phase phase(p, u / parts / (p.s.groups * col_blocks));
+    ConvTile<T> tile(p, phase, block / col_blocks);
+    tile.col_begin = block % col_blocks * kConvCols;
+    tile.col_end = min(tile.col_begin + kConvCols, tile.cols);
+    const int64_t rows = ceil_div(phase.pixels, parts * 14) * 14;
+    const int64_t begin = u % parts * rows;
+    const int64_t end = min(begin + rows, phase.pixels);
+    T* panels = reinterpret_cast<T*>(p.packed) + u * kConvDepth * kConvCols;
+    while (tile.next_terms()) {
+      const ConvPanels<T> packed = pack_current(tile, panels);
+      for (int64_t m = begin; m < end; m += kConvRows) {
+        tile.set_rows(m, min(m + kConvRows, end));
+        tile.fill_indirection();
+        tile.add(packed);
       }
     }
-    flush();
+  }
+
+  // Packs the current terms: [panels][taps][terms][kConvNr].
+  static ConvPanels<T> pack_current(const ConvTile<T>& tile, T* out) {
+    const int64_t tap_items = (tile.to - tile.from) * kConvNr<T>;
+    ConvPanels<T> panels;
+    panels.next = tile.n_taps * tap_items;
+    for (int64_t t = 0; t < tile.n_taps; t++) panels.first[t] = out + t * tap_items;
+    for (int64_t j = tile.col_begin; j < tile.col_end; j += kConvNr<T>)
+      for (int64_t t = 0; t < tile.n_taps; t++) {
+        pack_columns<T>(tile.p, tile.group, j, tile.col_end, tile.tap[t], tile.from, tile.to, out);
+        out += tap_items;
+      }
+    return panels;
   }
 };
 
-template <class T> void gather_units(const ConvPlan& p, int64_t begin, int64_t end) {
-  const bool forward = p.mode == kConvForward;
-  const int64_t* full = forward ? p.s.y : p.s.x;
-  for (int64_t u = begin; u < end; u++) {
-    const int64_t cols = forward ? p.s.co : p.s.ci;
-    const int64_t col_blocks = (cols + kConvCols - 1) / kConvCols;
-    const int64_t inner = p.by_cols || p.depthwise ? 1
-                          : p.planes               ? p.s.groups * col_blocks
-                                                   : p.s.groups;
-    const int64_t block = u / p.row_parts / inner % p.blocks;
-    int64_t at = u / p.row_parts / inner / p.blocks;
-    PhaseDim dim[kConvDims];
-    int64_t pixels = p.s.n;
-    for (int d = kConvDims - 1; d >= 0; d--) {
-      const int64_t start = at % p.phases[d];
-      const int64_t step = forward ? 1 : p.s.stride[d];
-      at /= p.phases[d];
-      dim[d] = {start, start < full[d] ? (full[d] - start - 1) / step + 1 : 0, step,
-                forward ? p.s.stride[d] : 1};
-      pixels *= dim[d].count;
-    }
-    const int64_t part = p.by_cols ? block : u % inner;  // by_cols, planes: [groups][column blocks]
-    GatherUnit<T> unit(p, dim, p.by_cols || p.planes ? part / col_blocks : part, pixels);
-    if (p.by_cols || p.planes) {
-      unit.j0 = part % col_blocks * kConvCols;
-      unit.j1 = unit.j0 + kConvCols < cols ? unit.j0 + kConvCols : cols;
-    }
-    const int64_t from = p.by_cols ? 0 : block * p.block_rows;
-    if (p.by_cols) {
-      const int64_t rows = (pixels + p.row_parts * 14 - 1) / (p.row_parts * 14) * 14;
-      unit.row0 = u % p.row_parts * rows;
-      unit.row1 = unit.row0 + rows < pixels ? unit.row0 + rows : pixels;
-    }
-    if (p.by_cols) unit.panels = p.packed + u * kConvDepth * kConvCols * int64_t(sizeof(T));
-    else if (from < pixels)
-      unit.place(from, from + p.block_rows < pixels ? from + p.block_rows : pixels);
-    else continue;
-    unit.run();
-    if (p.planes) unit.finish(from);
-  }
-}
+template <class T> struct DepthwisePath {
+  static void pack(const ConvPlan& p, int64_t, int64_t) { pack_depthwise<T>(p); }
 
-// Stage 0: the panels of kConvCols columns of a group.
-template <class T> void pack_units_of(const ConvPlan& p, int64_t begin, int64_t end) {
-  const bool forward = p.mode == kConvForward;
-  const int64_t cols = forward ? p.s.co : p.s.ci;
-  const int64_t depth = forward ? p.s.ci : p.s.co;
-  const int64_t taps = p.s.taps();
-  const int64_t col_blocks = (cols + kConvCols - 1) / kConvCols;
-  for (int64_t u = begin; u < end; u++) {
-    const int64_t g = u / col_blocks;
-    const int64_t j0 = u % col_blocks * kConvCols;
-    T* out = reinterpret_cast<T*>(p.packed) + (g * col_blocks * kConvCols + j0) * taps * depth;
-    for (int64_t j = j0; j < cols && j < j0 + kConvCols; j += kConvNr<T>)
-      for (int64_t t = 0; t < taps; t++, out += depth * kConvNr<T>) {
-        const int64_t tap[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1],
-                                        t % p.s.k[2]};
-        pack_columns<T>(p, g, j, cols, tap, 0, depth, out);
+  static void unit(const ConvPlan& p, int64_t u) {
+    const ConvBlocks& blocks = p.depthwise.blocks;
+    const Phase phase(p, u / blocks.count);
+    const int64_t begin = u % blocks.count * blocks.rows;
+    if (begin >= phase.pixels) return;
+    ConvTile<T> tile(p, phase, 0);
+    tile.set_rows(begin, min(begin + blocks.rows, phase.pixels));
+    while (tile.next_terms()) {
+      tile.fill_indirection();
+      add(tile);
+    }
+  }
+
+  // Adds the current taps to the current rows: a vector of groups, each with its own weight.
+  static void add(const ConvTile<T>& tile) {
+    constexpr int kL = kLanes<T>;
+    const ConvPlan& p = tile.p;
+    const int64_t n = p.s.groups;
+    const T* bias = reinterpret_cast<const T*>(p.bias);
+    for (int64_t g = 0; g < n; g += kL) {
+      const Part<T> part(int(min<int64_t>(n - g, kL)));
+      Vec<T> weights[kConvTaps];
+      for (int64_t t = 0; t < tile.n_taps; t++) {
+        const int64_t* k = tile.tap[t];
+        const int64_t number = (k[0] * p.s.k[1] + k[1]) * p.s.k[2] + k[2];
+        weights[t] = load(reinterpret_cast<const T*>(p.packed) + number * n + g, part);
       }
+      const Vec<T> start = tile.first && bias ? load(bias + g, part) : Vec<T>{};
+      for (int64_t i = 0; i < tile.n_rows; i++) {
+        T* out = tile.out[i] + g;
+        const T* const* row = tile.indirection + i;
+        Vec<T> sum = tile.first ? start : load(out, part);
+        if (n - g >= kL) {
+          for (int64_t t = 0; t < tile.n_taps; t++)
+            sum = fma(load(row[t * kConvRows] + g), weights[t], sum);
+          store(out, sum);
+          continue;
+        }
+        for (int64_t t = 0; t < tile.n_taps; t++)
+          sum = fma(load(row[t * kConvRows] + g, part), weights[t], sum);
+        store(out, sum, part);
+      }
+    }
   }
-}
+};
 
-// The same for groups of one channel: [taps][groups].
-template <class T> void pack_depthwise(const ConvPlan& p) {
-  T* out = reinterpret_cast<T*>(p.packed);
-  for (int64_t t = 0; t < p.s.taps(); t++) {
-    const T* w = reinterpret_cast<const T*>(p.weight) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] +
-                 t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
-    for (int64_t g = 0; g < p.s.groups; g++) *out++ = w[g * p.w_co];
+template <class Path> void run_path(const ConvPlan& p, int64_t begin, int64_t end) {
+  if (p.run.stage == 0) {
+    Path::pack(p, begin, end);
+    return;
   }
+  for (int64_t u = begin; u < end; u++) Path::unit(p, u);
 }
 
 template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end) {
-  if (p.mode == kConvScatter)
-    p.run.stage == 0 ? pack_scatter<T>(p) : scatter_units<T>(p, begin, end);
-  else if (p.depthwise && p.run.stage == 0) pack_depthwise<T>(p);
-  else p.run.stage == 0 ? pack_units_of<T>(p, begin, end) : gather_units<T>(p, begin, end);
+  switch (p.path) {
+    case kConvPixels: run_path<PixelPath<T>>(p, begin, end); break;
+    case kConvPlanes: run_path<PlanePath<T>>(p, begin, end); break;
+    case kConvColumns: run_path<ColumnPath<T>>(p, begin, end); break;
+    case kConvDepthwise: run_path<DepthwisePath<T>>(p, begin, end); break;
+    case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
+  }
   return TT_OK;
 }
 

@@ -1,27 +1,28 @@
-// The micro-kernel of gathered products.
+// The micro-kernel of convolutions: a product of rows that are read through addresses with packed
+// panels of the weight.
 #pragma once
 
-#include "kernels/cpu/conv/tile.h"
+#include "kernels/cpu/conv/indirection.h"
 
 TT_ISA_BEGIN
 
 template <class T> struct GatherTile {
   const T* const* rows;  // [taps][pitch]: kMr addresses of each tap
   int64_t pitch;
-  const T* const* b;       // [taps] panels, from term `from` on
-  int64_t taps, from, to;  // terms [from, to) of each tap
-  T* const* out;           // kMr rows
-  const T* start;          // one row that the sums start with; NULL: the sums are added to out
-  uint32_t live;           // bit k: tap k has a row that is not padding
-  int64_t ahead;  // elements from a row to the same of the following tile, which is fetched
+  const T* const* panels;  // [taps]: [terms from `from` on][kConvNr] of the weight
+  int64_t taps, from, to;  // adds terms [from, to) of each tap
+  T* const* out;           // [kMr]: rows of kVecs vectors
+  const T* start;          // what the sums of each row start with; NULL: they are added to out
+  uint32_t tap_mask;       // bit k: a row of tap k is no padding
+  int64_t ahead;  // elements from a row of the source to that of the following tile, a prefetch
 };
 
-// out (kMr rows, kVecs vectors) = start + or += sum over taps and terms of rows · b.
+// out = start + sum, or out += sum, of rows · panels over taps and terms.
 template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
-  T* const* fetch = t.out;  // a row to be written comes every fourth term: all at once would fill
-                            // the miss buffers
+  // A row to be written is fetched every fourth term: all at once would fill the miss buffers.
+  T* const* fetch = t.out;
   TT_UNROLL
   for (int v = 0; v < kVecs; v++) {
     const Vec<T> s = t.start ? load(t.start + v * kL) : Vec<T>{};
@@ -30,8 +31,8 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const Gather
   }
   const T* const* rows = t.rows;
   for (int64_t tap = 0; tap < t.taps; tap++, rows += t.pitch) {
-    if (!(t.live >> tap & 1)) continue;
-    const T* b = t.b[tap];
+    if (!(t.tap_mask >> tap & 1)) continue;
+    const T* b = t.panels[tap];
     const T* a[kMr];
     TT_UNROLL
     for (int i = 0; i < kMr; i++) a[i] = rows[i];

@@ -1,18 +1,28 @@
 // conv_weight: the gradient of a convolution's weight.
-#include "kernels/cpu/conv/tile.h"
+//
+//        pixels of y              columns of y                columns
+//      ┌─────────────┐         ┌────────────────┐       ┌─────────────────┐
+//   ci │ x, read by  │    ×    │ y, the columns │   =   │ sums [taps][ci] │
+//      │ indirection │  pixels │ of a group     │    ci │ of a split      │
+//      └─────────────┘         └────────────────┘       └─────────────────┘
+//
+// for each tap, by chunks of kConvChunk pixels. Stage 0 makes the sums of each split of the pixels,
+// stage 1 adds the splits and writes them in the weight's layout.
+#include "kernels/cpu/conv/indirection.h"
 
 TT_ISA_BEGIN
 
 template <class T> struct WeightTile {
-  const T* const* x;   // n pixels
-  const T* const* y;   // the pixels of y that they meet
-  int64_t n, at, col;  // first of the kMr channels of x, of the columns of y
-  T* out;
+  const T* const* x;  // n pixels
+  const T* const* y;  // the pixels of y that they are multiplied by
+  int64_t n;
+  int64_t channel, col;  // the first of the kMr channels of x; of the columns of y
+  T* out;                // kMr rows of kVecs vectors, ld elements apart
   int64_t ld;
-  bool add;
+  bool add;  // to what out holds
 };
 
-// out (kMr channels of x, kVecs vectors) = or += sum over pixels of x · y.
+// out = sum, or out += sum, of x · y over the pixels.
 template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
@@ -24,7 +34,7 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const Weight
   const T* fetch = t.out;
   const T* const last = t.out + (kMr - 1) * t.ld;
   for (int64_t k = 0; k < t.n; k++) {
-    const T* a = t.x[k] + t.at;
+    const T* a = t.x[k] + t.channel;
     const T* b = t.y[k] + t.col;
     if (k % 4 == 0) {
       TT_UNROLL
@@ -72,85 +82,89 @@ template <class T> struct WeightUnit {
   const int64_t cols, ld, y_row;  // ld: columns rounded up
   const T* y;
   T* sums;
-  const T* table[kConvChunk + kConvSlack];
-  const T *all_y[2][kConvChunk + kConvSlack],
-      *met_y[2][kConvChunk + kConvSlack];       // whole columns, the edge; those that meet x
+  const T* indirection[kConvChunk + kConvSlack];  // of the current tap
+  // The pixels of y: whole columns, then the edge; of all pixels, then of those that are no
+  // padding.
+  const T *all_y[2][kConvChunk + kConvSlack], *inside_y[2][kConvChunk + kConvSlack];
   alignas(64) T edge[kConvChunk * kConvNr<T>];  // the last columns of y, filled up with zeros
 
   WeightUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
       : p(plan),
         source(p.gather, p.src, p.zeros, group),
         cols(p.s.co),
-        ld((cols + kConvCols - 1) / kConvCols * kConvCols),
+        ld(round_up(cols, kConvCols)),
         y_row(cols * p.s.groups),
         y(reinterpret_cast<const T*>(p.y) + group * cols),
         sums(reinterpret_cast<T*>(p.sums) +
              (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld) {}
 
+  // Whether a tile of y's last w columns can be read in place, as one or two vectors.
   static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }
 
-  // Drops those of the n pixels at the tables that meet padding.
+  // Drops those of the n pixels that are padding at the current tap.
   void keep_inside(int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
-      const T* x = table[i];
-      table[left] = x;
-      met_y[0][left] = all_y[0][i];
-      met_y[1][left] = all_y[1][i];
+      const T* x = indirection[i];
+      indirection[left] = x;
+      inside_y[0][left] = all_y[0][i];
+      inside_y[1][left] = all_y[1][i];
       left += x != source.zeros;
     }
   }
 
-  // Adds the n pixels at the tables to all channels of a tap, columns [j0, j1).
+  // Adds the products of n pixels to the sums of a tap, columns [j0, j1).
   void add_tap(int64_t tap, const T* const* whole_y, const T* const* edge_y, int64_t n, int64_t j0,
                int64_t j1, bool first) {
     constexpr int kNr = kConvNr<T>;
     constexpr int kMr = kConvMr<T>;
     const int64_t run = p.gather.run;
-    const int64_t tiles = (run + kMr - 1) / kMr;
+    const int64_t tiles = ceil_div(run, kMr);
     for (int64_t j = j0; j < j1; j += kNr) {
       const int64_t w = cols - j;
-      for (int64_t at = 0; at < tiles; at++) {
-        const int64_t from = run * at / tiles;
-        const int64_t h = run * (at + 1) / tiles - from;
-        const WeightTile<T> t = {table,
-                                 whole(w) ? whole_y : edge_y,
-                                 n,
-                                 from,
-                                 whole(w) ? j : 0,
-                                 sums + (tap * run + from) * ld + j,
-                                 ld,
-                                 !first};
-        weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(t);
+      for (int64_t i = 0; i < tiles; i++) {
+        const int64_t from = run * i / tiles;
+        const int64_t h = run * (i + 1) / tiles - from;
+        const WeightTile<T> tile = {
+            .x = indirection,
+            .y = whole(w) ? whole_y : edge_y,
+            .n = n,
+            .channel = from,
+            .col = whole(w) ? j : 0,
+            .out = sums + (tap * run + from) * ld + j,
+            .ld = ld,
+            .add = !first,
+        };
+        weight_micro<T>(int(h), w > kLanes<T> ? 2 : 1)(tile);
       }
     }
   }
 
-  // n pixels from m on: taps [t0, t1), columns [j0, j1).
+  // Adds the n pixels from m on: taps [t0, t1), columns [j0, j1).
   void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
                   bool first) {
-    ConvWalk at;
-    if (n) at.start(p.s.y, m);
+    ConvWalk walk;
+    if (n) walk.start(p.s.y, m);
     const int64_t* stride = p.s.stride;
     source.clear(stride[2]);
-    for (int64_t i = 0, k; i < n; i += k, at.advance(k)) {
-      k = at.row(n - i);
-      source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1], at.at[2] * stride[2]);
+    for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
+      k = walk.row(n - i);
+      source.add_line(i, k, walk.image, walk.at[0] * stride[0], walk.at[1] * stride[1],
+                      walk.at[2] * stride[2]);
     }
     fill_addresses(all_y[0], y + m * y_row, y_row, n);
     fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
     if (!whole(cols - last))
       pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
-    const int64_t* taps = p.gather.taps;
     for (int64_t t = t0; t < t1; t++) {
-      const int64_t k[kConvDims] = {t / taps[2] / taps[1], t / taps[2] % taps[1], t % taps[2]};
-      int64_t o[kConvDims];
-      for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
-      const int64_t inside = source.addresses(n, o, table);
-      const auto* met = inside == n ? all_y : met_y;
+      const ConvTap tap(t, p.gather.taps);
+      int64_t shift[kConvDims];
+      for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
+      const int64_t inside = source.addresses(n, shift, indirection);
+      const auto* pixels_y = inside == n ? all_y : inside_y;
       if (inside != n) keep_inside(n);
-      add_tap(t, met[0], met[1], inside, j0, j1, first);
+      add_tap(t, pixels_y[0], pixels_y[1], inside, j0, j1, first);
     }
   }
 };
@@ -165,42 +179,42 @@ template <class T> void add_units(const ConvWeightPlan& p, int64_t begin, int64_
   const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2];
   const int64_t blocks = p.tap_blocks * p.col_blocks;
   for (int64_t u = begin; u < end; u++) {
-    const int64_t c = u % p.col_blocks;
-    const int64_t t = u / p.col_blocks % p.tap_blocks;
+    const int64_t col_block = u % p.col_blocks;
+    const int64_t tap_block = u / p.col_blocks % p.tap_blocks;
     const int64_t group = u / blocks % p.s.groups;
     const int64_t split = u / blocks / p.s.groups;
     const int64_t from = conv_piece(pixels, p.splits, split);
     const int64_t to = conv_piece(pixels, p.splits, split + 1);
-    const int64_t wide =
-        (p.s.co + p.col_blocks * kConvCols - 1) / (p.col_blocks * kConvCols) * kConvCols;
-    const int64_t j0 = c * wide;
-    const int64_t j1 = j0 + wide < p.s.co ? j0 + wide : p.s.co;
+    const int64_t width = ceil_div(p.s.co, p.col_blocks * kConvCols) * kConvCols;
+    const int64_t j0 = col_block * width;
+    const int64_t j1 = min(j0 + width, p.s.co);
     if (j0 >= j1) continue;
     WeightUnit<T> unit(p, split, group);
     int64_t m = from;
     do {
-      const int64_t n = to - m < kConvChunk ? to - m : kConvChunk;
-      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, t),
-                      conv_piece(taps, p.tap_blocks, t + 1), j0, j1, m == from);
+      const int64_t n = min(to - m, kConvChunk);
+      unit.add_pixels(m, n, conv_piece(taps, p.tap_blocks, tap_block),
+                      conv_piece(taps, p.tap_blocks, tap_block + 1), j0, j1, m == from);
       m += n;
     } while (m < to);
   }
 }
 
-// Adds the pieces of one tap's channels [c, c + kLanes) and of kConvCols columns, and writes them
-// to the weight's places.
-template <class T> void sum_block(const ConvWeightPlan& p, const T* from, int64_t part, int64_t c,
-                                  int64_t width, T* to) {
+// Adds the splits of one tap's channels [c, c + kLanes) and `width` columns, and writes the sums to
+// the weight. split_items: elements between the sums of two splits.
+template <class T> void sum_block(const ConvWeightPlan& p, const T* from, int64_t split_items,
+                                  int64_t c, int64_t width, T* to) {
   constexpr int kL = kLanes<T>;
-  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols;
-  const int64_t channels = p.s.ci - c < kL ? p.s.ci - c : kL;
+  const int64_t ld = round_up(p.s.co, kConvCols);
+  const int64_t channels = min<int64_t>(p.s.ci - c, kL);
   from += c * ld;
   to += c * p.w_ci;
   for (int64_t j = 0; j < width; j += kL) {
     Vec<T> r[kL];
     for (int64_t k = 0; k < kL; k++) r[k] = k < channels ? load(from + k * ld + j) : Vec<T>{};
     for (int64_t s = 1; s < p.splits; s++)
-      for (int64_t k = 0; k < channels; k++) r[k] = r[k] + load(from + s * part + k * ld + j);
+      for (int64_t k = 0; k < channels; k++)
+        r[k] = r[k] + load(from + s * split_items + k * ld + j);
     transpose<T>(r);
     for (int64_t k = 0; k < kL && j + k < width; k++) {
       T* row = to + (j + k) * p.w_co;
@@ -212,45 +226,46 @@ template <class T> void sum_block(const ConvWeightPlan& p, const T* from, int64_
 }
 
 template <class T> void sum_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
-  const int64_t ld = (p.s.co + kConvCols - 1) / kConvCols * kConvCols;
+  const int64_t ld = round_up(p.s.co, kConvCols);
   const int64_t rows = p.s.taps() * p.s.ci;
-  const int64_t part = p.s.groups * rows * ld;
+  const int64_t split_items = p.s.groups * rows * ld;
   for (int64_t u = begin; u < end; u++) {
     const int64_t group = u / (ld / kConvCols);
     const int64_t j0 = u % (ld / kConvCols) * kConvCols;
-    const int64_t width = p.s.co - j0 < kConvCols ? p.s.co - j0 : kConvCols;
+    const int64_t width = min(p.s.co - j0, kConvCols);
     T* dst = reinterpret_cast<T*>(p.dst) + (group * p.s.co + j0) * p.w_co;
     const T* from = reinterpret_cast<const T*>(p.sums) + group * rows * ld + j0;
     for (int64_t c = 0; c < p.s.ci; c += kLanes<T>)
       for (int64_t t = 0; t < p.s.taps(); t++) {
-        const int64_t k2 = t % p.s.k[2];
-        const int64_t k1 = t / p.s.k[2] % p.s.k[1];
-        const int64_t k0 = t / p.s.k[2] / p.s.k[1];
-        sum_block(p, from + t * p.s.ci * ld, part, c, width,
-                  dst + k0 * p.w_k[0] + k1 * p.w_k[1] + k2 * p.w_k[2]);
+        const ConvTap tap(t, p.s.k);
+        T* to = dst;
+        for (int d = 0; d < kConvDims; d++) to += tap.at[d] * p.w_k[d];
+        sum_block(p, from + t * p.s.ci * ld, split_items, c, width, to);
       }
   }
 }
 
 // ---- groups of one channel: vectors of groups ----
 
-template <class T> struct DepthUnit {
+template <class T> struct DepthwiseUnit {
   const ConvWeightPlan& p;
   ConvSource<T, kConvChunk> source;
-  const T* table[kConvChunk + kConvSlack];
+  const T* indirection[kConvChunk + kConvSlack];  // of the current tap
 
-  explicit DepthUnit(const ConvWeightPlan& plan) : p(plan), source(p.gather, p.src, p.zeros, 0) {}
+  explicit DepthwiseUnit(const ConvWeightPlan& plan)
+      : p(plan), source(p.gather, p.src, p.zeros, 0) {}
 
-  // The n pixels from m on: sums[groups] = or += their products with the pixels at the table.
+  // sums[groups] = or += the products of the n pixels from m on with those at the current tap.
   void add_tap(int64_t m, int64_t n, T* sums, bool first) {
     constexpr int kL = kLanes<T>;
     const int64_t groups = p.s.groups;
     const T* y = reinterpret_cast<const T*>(p.y) + m * groups;
     for (int64_t g = 0; g < groups; g += kL) {
-      const Part<T> part(int(groups - g < kL ? groups - g : kL));
+      const Part<T> part(int(min<int64_t>(groups - g, kL)));
       Vec<T> sum[4] = {first ? Vec<T>{} : load(sums + g, part)};
       for (int64_t i = 0; i < n; i++)
-        sum[i & 3] = fma(load(table[i] + g, part), load(y + i * groups + g, part), sum[i & 3]);
+        sum[i & 3] =
+            fma(load(indirection[i] + g, part), load(y + i * groups + g, part), sum[i & 3]);
       store(sums + g, Vec<T>((sum[0] + sum[1]) + (sum[2] + sum[3])), part);
     }
   }
@@ -258,54 +273,55 @@ template <class T> struct DepthUnit {
     const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2];
     const int64_t to = conv_piece(pixels, p.splits, split + 1);
     T* sums = reinterpret_cast<T*>(p.sums) + split * p.s.taps() * p.s.groups;
+    int64_t m = conv_piece(pixels, p.splits, split);
     bool first = true;
-    for (int64_t m = conv_piece(pixels, p.splits, split), n; m < to || first;
-         m += n, first = false) {
-      n = to - m < kConvChunk ? to - m : kConvChunk;
-      ConvWalk at;
-      if (n) at.start(p.s.y, m);
+    while (m < to || first) {  // without pixels the sums are 0
+      const int64_t n = min(to - m, kConvChunk);
+      ConvWalk walk;
+      if (n) walk.start(p.s.y, m);
       const int64_t* stride = p.s.stride;
       source.clear(stride[2]);
-      for (int64_t i = 0, k; i < n; i += k, at.advance(k)) {
-        k = at.row(n - i);
-        source.set(i, k, at.image, at.at[0] * stride[0], at.at[1] * stride[1],
-                   at.at[2] * stride[2]);
+      for (int64_t i = 0, k; i < n; i += k, walk.advance(k)) {
+        k = walk.row(n - i);
+        source.add_line(i, k, walk.image, walk.at[0] * stride[0], walk.at[1] * stride[1],
+                        walk.at[2] * stride[2]);
       }
       for (int64_t t = 0; t < p.s.taps(); t++) {
-        const int64_t k[kConvDims] = {t / p.s.k[2] / p.s.k[1], t / p.s.k[2] % p.s.k[1],
-                                      t % p.s.k[2]};
-        int64_t o[kConvDims];
-        for (int d = 0; d < kConvDims; d++) o[d] = k[d] * p.s.dil[d] - p.gather.pad[d];
-        source.addresses(n, o, table);
+        const ConvTap tap(t, p.s.k);
+        int64_t shift[kConvDims];
+        for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
+        source.addresses(n, shift, indirection);
         add_tap(m, n, sums + t * p.s.groups, first);
       }
+      m += n;
+      first = false;
     }
   }
 };
 template <class T> void sum_depthwise(const ConvWeightPlan& p) {
-  const int64_t part = p.s.taps() * p.s.groups;
+  const int64_t split_items = p.s.taps() * p.s.groups;
   const T* from = reinterpret_cast<const T*>(p.sums);
   for (int64_t t = 0; t < p.s.taps(); t++) {
-    T* to = reinterpret_cast<T*>(p.dst) + t / p.s.k[2] / p.s.k[1] * p.w_k[0] +
-            t / p.s.k[2] % p.s.k[1] * p.w_k[1] + t % p.s.k[2] * p.w_k[2];
+    const ConvTap tap(t, p.s.k);
+    T* to = reinterpret_cast<T*>(p.dst);
+    for (int d = 0; d < kConvDims; d++) to += tap.at[d] * p.w_k[d];
     for (int64_t g = 0; g < p.s.groups; g++, from++) {
       T sum = *from;
-      for (int64_t s = 1; s < p.splits; s++) sum += from[s * part];
+      for (int64_t s = 1; s < p.splits; s++) sum += from[s * split_items];
       to[g * p.w_co] = sum;
     }
   }
 }
 
 template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
-  if (p.depthwise) {
-    if (p.run.stage == 1) {
-      sum_depthwise<T>(p);
-      return TT_OK;
-    }
-    for (int64_t u = begin; u < end; u++) DepthUnit<T>(p).run(u);
+  if (!p.depthwise) {
+    if (p.run.stage == 0) add_units<T>(p, begin, end);
+    else sum_units<T>(p, begin, end);
     return TT_OK;
   }
-  p.run.stage == 0 ? add_units<T>(p, begin, end) : sum_units<T>(p, begin, end);
+  if (p.run.stage == 1) sum_depthwise<T>(p);
+  else
+    for (int64_t u = begin; u < end; u++) DepthwiseUnit<T>(p).run(u);
   return TT_OK;
 }
 

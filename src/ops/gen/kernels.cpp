@@ -165,9 +165,9 @@ int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleave(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 }
@@ -334,9 +334,9 @@ int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleave(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 }
@@ -503,9 +503,9 @@ int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t resize_backward(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_spread(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_batch(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conv_batch_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleave(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 }
@@ -682,9 +682,9 @@ constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_no
 constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 158, "clip_scale"};
 constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 159, "resize"};
 constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 160, "resize_backward"};
-constinit const Kernel kernel_conv_spread = {{baseline::conv_spread, TT_AVX2(conv_spread), TT_AVX512(conv_spread)}, 161, "conv_spread"};
-constinit const Kernel kernel_conv_batch = {{baseline::conv_batch, TT_AVX2(conv_batch), TT_AVX512(conv_batch)}, 162, "conv_batch"};
-constinit const Kernel kernel_conv_batch_weight = {{baseline::conv_batch_weight, TT_AVX2(conv_batch_weight), TT_AVX512(conv_batch_weight)}, 163, "conv_batch_weight"};
+constinit const Kernel kernel_conv_interleave = {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 161, "conv_interleave"};
+constinit const Kernel kernel_conv_interleaved = {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 162, "conv_interleaved"};
+constinit const Kernel kernel_conv_interleaved_weight = {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight), TT_AVX512(conv_interleaved_weight)}, 163, "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 164, "cumsum"};
 constinit const Kernel kernel_search_sorted = {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 165, "search_sorted"};
 

@@ -166,9 +166,9 @@ extern const Kernel kernel_clip_norm;
 extern const Kernel kernel_clip_scale;
 extern const Kernel kernel_resize;
 extern const Kernel kernel_resize_backward;
-extern const Kernel kernel_conv_spread;
-extern const Kernel kernel_conv_batch;
-extern const Kernel kernel_conv_batch_weight;
+extern const Kernel kernel_conv_interleave;
+extern const Kernel kernel_conv_interleaved;
+extern const Kernel kernel_conv_interleaved_weight;
 extern const Kernel kernel_cumsum;
 extern const Kernel kernel_search_sorted;
 
