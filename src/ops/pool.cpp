@@ -20,48 +20,49 @@ static void check_image(const Tensor& self, bool empty_channels) {
              self.sizes());
 }
 
-// One number for both dimensions, or one for each.
-static void both(Ints given, const char* arg, int64_t least, int64_t otherwise, int64_t* out) {
-  if (given.n > 2)
-    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be one or two", arg, given.n);
+// A parameter with one number for both dimensions or one for each; an empty list stands for
+// `fallback`.
+static void expand_pair(Ints list, const char* arg, int64_t min_value, int64_t fallback,
+                        int64_t* out) {
+  if (list.n > 2)
+    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be one or two", arg, list.n);
   for (int d = 0; d < 2; d++) {
-    out[d] = given.n == 0 ? otherwise : given[given.n == 1 ? 0 : d];
-    if (out[d] < least)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, given, least);
+    if (list.n == 0) out[d] = fallback;
+    else out[d] = list[list.n == 1 ? 0 : d];
+    if (out[d] < min_value)
+      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, list, min_value);
   }
 }
 
-// The number of windows over n elements. Kernel, stride and dilation become ones that cover the
-// same elements without an overflow.
-static int64_t windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad, int64_t* step,
-                       bool ceil_mode) {
+// The number of windows over n elements. Parameters so large that kernels would overflow are cut to
+// ones that cover the same elements.
+static int64_t count_windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad,
+                             int64_t* dilation, bool ceil_mode) {
   const int64_t kernel = *kernel_size;
-  const int64_t dilation = *step;
-  int64_t reach, room, padded;
-  if (__builtin_mul_overflow(kernel - 1, dilation, &reach) ||
-      __builtin_add_overflow(reach, 1, &reach))
+  const int64_t step = *dilation;
+  int64_t span, padded;
+  if (__builtin_mul_overflow(kernel - 1, step, &span) || __builtin_add_overflow(span, 1, &span))
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel,
-             dilation);
+             step);
   if (pad > kernel / 2)
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size {}",
              pad, kernel);
   if (__builtin_add_overflow(n, 2 * pad, &padded))
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the padded size overflows", pad);
-  room = n - reach + 2 * pad;  // 2 pad <= reach
+  const int64_t room = n - span + 2 * pad;  // does not overflow, as 2 pad <= span
   if (room < 0 && !(ceil_mode && room > -*stride))
     fail_arg(TT_SHAPE, "kernel_size",
-             "a kernel that spans {} elements does not fit into {} with padding {}", reach, n, pad);
-  if (dilation > padded) *step = padded;
-  if (reach > padded) *kernel_size = (padded - 1) / *step + 1;
+             "a kernel that spans {} elements does not fit into {} with padding {}", span, n, pad);
+  if (step > padded) *dilation = padded;
+  if (span > padded) *kernel_size = (padded - 1) / *dilation + 1;
   if (*stride > n + pad) {
     *stride = n + pad;
     return 1;
   }
   if (!ceil_mode) return room / *stride + 1;
-  int64_t count = (room + *stride - 1) / *stride + 1;
-  if ((count - 1) * *stride >= n + pad)
-    count--;  // the last window starts inside, or in the padding before
-  return count;
+  const int64_t count = (room + *stride - 1) / *stride + 1;
+  // The last window starts in the input, or in the padding before it.
+  return (count - 1) * *stride >= n + pad ? count - 1 : count;
 }
 
 static void set_image(PoolPlan* p, Ints size, bool last, int64_t oh, int64_t ow) {
@@ -75,19 +76,19 @@ static void set_image(PoolPlan* p, Ints size, bool last, int64_t oh, int64_t ow)
   p->out[1] = ow;
 }
 
-static PoolPlan fixed_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding,
-                              Ints dilation, bool ceil_mode) {
+static PoolPlan strided_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding,
+                                Ints dilation, bool ceil_mode) {
   PoolPlan p{};
   if (kernel_size.n == 0)
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size is empty: must be one or two numbers");
-  both(kernel_size, "kernel_size", 1, 1, p.kernel);
-  both(stride.n ? stride : kernel_size, "stride", 1, 1, p.stride);
-  both(padding, "padding", 0, 0, p.pad);
-  both(dilation, "dilation", 1, 1, p.dilation);
+  expand_pair(kernel_size, "kernel_size", 1, 1, p.kernel);
+  expand_pair(stride.n ? stride : kernel_size, "stride", 1, 1, p.stride);
+  expand_pair(padding, "padding", 0, 0, p.pad);
+  expand_pair(dilation, "dilation", 1, 1, p.dilation);
   int64_t out[2];
   for (int d = 0; d < 2; d++)
-    out[d] = windows(size[size.n - 2 + d], &p.kernel[d], &p.stride[d], p.pad[d], &p.dilation[d],
-                     ceil_mode);
+    out[d] = count_windows(size[size.n - 2 + d], &p.kernel[d], &p.stride[d], p.pad[d],
+                           &p.dilation[d], ceil_mode);
   set_image(&p, size, last, out[0], out[1]);
   return p;
 }
@@ -97,7 +98,7 @@ static PoolPlan adaptive_windows(Ints size, bool last, Ints output_size) {
   if (output_size.n != 1 && output_size.n != 2)
     fail_arg(TT_INVALID_ARG, "output_size", "output_size is {}: must be one or two numbers",
              output_size);
-  both(output_size, "output_size", 0, 0, out);
+  expand_pair(output_size, "output_size", 0, 0, out);
   p.adaptive = 1;
   set_image(&p, size, last, out[0], out[1]);
   return p;
@@ -113,8 +114,10 @@ static Shape pooled(Ints size, const PoolPlan& p, Dtype dtype) {
 
 // ---- running ----
 
-static Dtype wide_of(Dtype d) {
-  return d == Dtype::kF64 ? d : is_float(d) ? Dtype::kF32 : Dtype::kI64;
+// What kernels with indices, and the backwards, compute in.
+static Dtype compute_dtype(Dtype d) {
+  if (d == Dtype::kF64) return d;
+  return is_float(d) ? Dtype::kF32 : Dtype::kI64;
 }
 
 static TensorRef run_values(const Kernel& kernel, PoolPlan p, const Tensor& self) {
@@ -131,13 +134,13 @@ static TensorRef run_values(const Kernel& kernel, PoolPlan p, const Tensor& self
   return y;
 }
 static TensorPair run_indexed(PoolPlan p, const Tensor& self, bool want_index) {
-  const Dtype wide = wide_of(self.dtype);
+  const Dtype compute = compute_dtype(self.dtype);
   const Shape size = pooled(self.sizes(), p, Dtype::kI64);
-  TensorRef x = image_input(self, p.channels_last, wide);
-  TensorRef y = new_image(size, p.channels_last, wide, self.device);
+  TensorRef x = image_input(self, p.channels_last, compute);
+  TensorRef y = new_image(size, p.channels_last, compute, self.device);
   TensorRef index;
   if (want_index) index = new_image(size, p.channels_last, Dtype::kI64, self.device);
-  p.dtype = int32_t(wide);
+  p.dtype = int32_t(compute);
   build_pool(&p);
   Workspace parts(pool_parts_bytes(&p, true), self.device);
   p.x = x->data;
@@ -147,20 +150,20 @@ static TensorPair run_indexed(PoolPlan p, const Tensor& self, bool want_index) {
   if (y->numel) launch_stages(kernel_pool_max_index, self.device, &p.run);
   return {image_input(*y, p.channels_last, self.dtype), std::move(index)};
 }
-// x: NULL for averages
+// x: NULL for averages.
 static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& grad, Ints size,
                               const Tensor* x) {
   if (!grad.numel) return op::zeros(size, grad.dtype, grad.device);
-  const Dtype wide = wide_of(grad.dtype);
-  TensorRef g = image_input(grad, p.channels_last, wide);
-  TensorRef dx = new_image(size, p.channels_last, wide, grad.device);
-  TensorRef wide_x = x ? image_input(*x, p.channels_last, wide) : TensorRef();
-  p.dtype = int32_t(wide);
+  const Dtype compute = compute_dtype(grad.dtype);
+  TensorRef g = image_input(grad, p.channels_last, compute);
+  TensorRef dx = new_image(size, p.channels_last, compute, grad.device);
+  TensorRef input = x ? image_input(*x, p.channels_last, compute) : TensorRef();
+  p.dtype = int32_t(compute);
   build_pool_backward(&p, x != nullptr);
   Workspace parts(pool_parts_bytes(&p, true), grad.device);
   Workspace index(pool_index_bytes(&p), grad.device);
   p.g = g->data;
-  p.x = x ? wide_x->data : nullptr;
+  p.x = x ? input->data : nullptr;
   p.y = dx->data;
   p.parts = parts.data();
   p.index = reinterpret_cast<int64_t*>(index.data());
@@ -180,8 +183,8 @@ TensorRef max_pool2d(Call, const Tensor& self, Ints kernel_size, Ints stride, In
                      Ints dilation, bool ceil_mode) {
   check_ordered(self, true);
   check_image(self, false);
-  const PoolPlan p = fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
-                                   dilation, ceil_mode);
+  const PoolPlan p = strided_windows(self.sizes(), channels_last(self), kernel_size, stride,
+                                     padding, dilation, ceil_mode);
   return is_float(self.dtype) ? run_values(kernel_pool_max, p, self)
                               : run_indexed(p, self, false).first;
 }
@@ -189,14 +192,14 @@ TensorPair max_pool2d_with_indices(Call, const Tensor& self, Ints kernel_size, I
                                    Ints padding, Ints dilation, bool ceil_mode) {
   check_ordered(self, true);
   check_image(self, false);
-  return run_indexed(fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
-                                   dilation, ceil_mode),
+  return run_indexed(strided_windows(self.sizes(), channels_last(self), kernel_size, stride,
+                                     padding, dilation, ceil_mode),
                      self, true);
 }
 TensorRef max_pool2d_backward(Call, const Tensor& grad, const Tensor& self, Ints kernel_size,
                               Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
-  const PoolPlan p = fixed_windows(self.sizes(), channels_last(self), kernel_size, stride, padding,
-                                   dilation, ceil_mode);
+  const PoolPlan p = strided_windows(self.sizes(), channels_last(self), kernel_size, stride,
+                                     padding, dilation, ceil_mode);
   return run_backward(kernel_pool_max_backward, p, grad, self.sizes(), &self);
 }
 TensorPair adaptive_max_pool2d(Call, const Tensor& self, Ints output_size) {
@@ -222,7 +225,7 @@ TensorRef adaptive_max_pool2d_backward(Call, const Tensor& grad, const Tensor& s
 static PoolPlan average_windows(Ints size, bool last, Ints kernel_size, Ints stride, Ints padding,
                                 bool ceil_mode, bool count_include_pad,
                                 Opt<int64_t> divisor_override) {
-  PoolPlan p = fixed_windows(size, last, kernel_size, stride, padding, {}, ceil_mode);
+  PoolPlan p = strided_windows(size, last, kernel_size, stride, padding, {}, ceil_mode);
   if (divisor_override.has && *divisor_override == 0)
     fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0");
   int64_t elements;

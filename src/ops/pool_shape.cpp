@@ -1,4 +1,4 @@
-// Pooling of one dimension: as of images of one row.
+// Pooling over one dimension, computed as over images of one row.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -20,14 +20,15 @@ static void check_float(const Tensor& self) {
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating", fmt(self.dtype));
 }
 
-// A list of one number, with what holds for the row beside it; nothing for an empty list.
-struct Beside {
+// A parameter of one number, as that of an image: first `row`, that of its only row. An empty list
+// stays empty, unless the parameter is required.
+struct WithRow {
   int64_t v[2];
   int64_t n;
-  Beside(Ints given, const char* arg, int64_t row, bool required = false)
-      : v{row, given.n ? given[0] : 0}, n(given.n ? 2 : 0) {
-    if (given.n > 1 || (required && !given.n))
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one number", arg, given);
+  WithRow(Ints list, const char* arg, int64_t row, bool required = false)
+      : v{row, list.n ? list[0] : 0}, n(list.n ? 2 : 0) {
+    if (list.n > 1 || (required && !list.n))
+      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one number", arg, list);
   }
   operator Ints() const { return {v, n}; }
 };
@@ -35,31 +36,31 @@ struct Beside {
 TensorRef max_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
                      Ints dilation, bool ceil_mode) {
   check_float(self);
-  return as_line(*op::max_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
-                                 Beside(stride, "stride", 1), Beside(padding, "padding", 0),
-                                 Beside(dilation, "dilation", 1), ceil_mode));
+  return as_line(*op::max_pool2d(*as_image(self), WithRow(kernel_size, "kernel_size", 1, true),
+                                 WithRow(stride, "stride", 1), WithRow(padding, "padding", 0),
+                                 WithRow(dilation, "dilation", 1), ceil_mode));
 }
 TensorPair max_pool1d_with_indices(Call, const Tensor& self, Ints kernel_size, Ints stride,
                                    Ints padding, Ints dilation, bool ceil_mode) {
   check_float(self);
   TensorPair r = op::max_pool2d_with_indices(
-      *as_image(self), Beside(kernel_size, "kernel_size", 1, true), Beside(stride, "stride", 1),
-      Beside(padding, "padding", 0), Beside(dilation, "dilation", 1), ceil_mode);
+      *as_image(self), WithRow(kernel_size, "kernel_size", 1, true), WithRow(stride, "stride", 1),
+      WithRow(padding, "padding", 0), WithRow(dilation, "dilation", 1), ceil_mode);
   return {as_line(*r.first), as_line(*r.second)};
 }
 TensorRef avg_pool1d(Call, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
                      bool ceil_mode, bool count_include_pad) {
-  return as_line(*op::avg_pool2d(*as_image(self), Beside(kernel_size, "kernel_size", 1, true),
-                                 Beside(stride, "stride", 1), Beside(padding, "padding", 0),
+  return as_line(*op::avg_pool2d(*as_image(self), WithRow(kernel_size, "kernel_size", 1, true),
+                                 WithRow(stride, "stride", 1), WithRow(padding, "padding", 0),
                                  ceil_mode, count_include_pad));
 }
 TensorRef adaptive_avg_pool1d(Call, const Tensor& self, Ints output_size) {
   return as_line(
-      *op::adaptive_avg_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true)));
+      *op::adaptive_avg_pool2d(*as_image(self), WithRow(output_size, "output_size", 1, true)));
 }
 TensorPair adaptive_max_pool1d(Call, const Tensor& self, Ints output_size) {
   TensorPair r =
-      op::adaptive_max_pool2d(*as_image(self), Beside(output_size, "output_size", 1, true));
+      op::adaptive_max_pool2d(*as_image(self), WithRow(output_size, "output_size", 1, true));
   return {as_line(*r.first), as_line(*r.second)};
 }
 

@@ -11,18 +11,20 @@ struct PoolTiles {
   int64_t rows, n_rows, columns, n_columns;
 };
 
-// Images x [n][c][in 0][in 1], results y [n][c][out 0][out 1]; with channels_last c lies innermost.
-//   pool_max: y = the largest element of each window, nan wins
-//   pool_max_index: the same, and where it lies in its plane: the first one, the last nan
-//   pool_max_backward: dx = at each element the sum of the gradients g of the windows that took it
-//   pool_average: y = the sum of each window by its divisor; pool_average_backward: the gradient of
-//   that
-// Images of units are planes, with channels_last n; of the units over dx they are then [n][tiles of
-// kPoolTile channels]. Stage 0: the windows of tiles of y, units [tiles][n_parts]. The parts of
-// windows of which there are few but large ones go to `parts`, [n_parts][results] values of the
-// computed type, and behind them as many places; stage 1 joins them, units [tiles]. The backwards:
-// stage 2, tiles of dx; where maxima are not in `index` already, as of planes that are not cut, it
-// looks for them, and there is no stage 0.
+// Images x [n][c][in 0][in 1], results y [n][c][out 0][out 1]; with channels_last c is innermost.
+//   pool_max: y = the largest element of each window; nan wins
+//   pool_max_index: and its index in its plane; of several equal ones the first, of nans the last
+//   pool_max_backward: dx = at each element the sum of g over the windows whose maximum it is
+//   pool_average: y = the sum of each window by its divisor
+//   pool_average_backward: its gradient
+//
+// Stage 0: [tiles of y][n_parts], of planes, or with channels_last of n images. Where there are
+// only a few large windows each is cut into n_parts; stage 0 then leaves the results of the parts
+// in `parts` ([n_parts][results] values of the computed type, then as many indices), and stage 1,
+// [tiles of y], joins them.
+// Stage 2, of the backwards: [tiles of dx], of planes, or with channels_last of [n][tiles of
+// kPoolTile channels]. The backward of maxima reads them from `index`, if stages 0 and 1 write it;
+// else there are no such stages, and stage 2 looks for the maxima again.
 struct PoolPlan {
   Stages run;
   int32_t dtype;  // pool_max: f16 bf16 f32 f64; pool_average: also i64; pool_max_index: f32 f64
@@ -30,23 +32,23 @@ struct PoolPlan {
   int32_t channels_last;
   int32_t adaptive;  // window o is [floor(o in / out), ceil((o + 1) in / out)); else o stride - pad
                      // + k dilation, k < kernel
-  int32_t count_pad;  // average: the divisor counts padding
-  int32_t quarters;   // all windows are 2 x 2, side by side, without padding
-  int32_t part_dim;   // 0 1, of parts
-  int32_t apart;      // planes are read window by window, even where several lie within kPoolSpan
+  int32_t count_pad;   // average: the divisor counts padding
+  int32_t halving;     // all windows are 2 x 2, side by side, without padding
+  int32_t part_dim;    // the dimension that parts cut: 0 1
+  int32_t one_by_one;  // planes are read window by window, even where several fit into kPoolSpan
   int64_t n, c, in[2], out[2], results;
   int64_t kernel[2], stride[2], pad[2], dilation[2];
-  int64_t divisor;        // average: 0 = the number of elements
-  PoolTiles tiles;        // of y
-  PoolTiles spots;        // of dx, an even number of rows and columns
+  int64_t divisor;  // average: 0 = the number of elements
+  PoolTiles y_tiles;
+  PoolTiles dx_tiles;     // of an even number of rows and columns
   int64_t n_parts, part;  // of each window, each of `part` of its elements along part_dim
   const char* x;
   const char* g;
   char* y;         // or dx
-  int64_t* index;  // of y's geometry; where a window is empty 0, for the backward -1
+  int64_t* index;  // in y's layout; of empty windows 0, for the backward -1
   char* parts;     // pool_parts_bytes(plan)
 };
 constexpr int64_t kPoolTile = 64;
-constexpr int64_t kPoolSpan = 2048;  // input columns at a time
+constexpr int64_t kPoolSpan = 2048;  // input columns that are read at a time
 
 }  // namespace TT_NS

@@ -1,4 +1,12 @@
-// Values of max and average pooling: rows of a window first, as vectors, then its columns.
+// pool_max and pool_average. Of planes, rows of windows are joined first, as vectors, then columns:
+//
+//   x      rows of the windows    [h.begin … h.end) x columns of adjacent windows
+//            | fold_rows: row by row
+//   col    [kPoolSpan]            one row, padding is the identity
+//            | join_columns: y[j] = col[j * stride], col[j * stride + dilation], … joined
+//   y      [kOut]                 results
+//
+// Of channels last, each window is joined pixel by pixel, as vectors of channels.
 #include "kernels/cpu/pool/pool.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -52,14 +60,14 @@ TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) 
 // Four rows of a, `step` elements apart.
 template <class T, class Op>
 TT_NOINLINE void join_four_onto(T* TT_RESTRICT d, const T* TT_RESTRICT a, int64_t step, int64_t n) {
-  const T* b = a + step;
-  const T* c = b + step;
-  const T* e = c + step;
+  const T* a1 = a + step;
+  const T* a2 = a1 + step;
+  const T* a3 = a2 + step;
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++)
-    d[i] = Op::join(Op::join(Op::join(Op::join(d[i], a[i]), b[i]), c[i]), e[i]);
+    d[i] = Op::join(Op::join(Op::join(Op::join(d[i], a[i]), a1[i]), a2[i]), a3[i]);
 }
-// 16-bit sources are converted on the way.
+// d = the run at src (first), or is joined with it. 16-bit sources are converted.
 template <class T, class Op>
 TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* buffer, bool first) {
   if (kItemSize[dtype] != int64_t(sizeof(T))) {
@@ -71,7 +79,7 @@ TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* b
   else join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
 }
 
-// Joins what the parts of the windows of n results left, from r on.
+// d = the results [r, r + n), joined from those of the parts of their windows.
 template <class T, class Op>
 TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
   __builtin_memcpy(d, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
@@ -80,7 +88,7 @@ TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
 
 // ---- planes ----
 
-// y[j] = columns j stride … of t, joined.
+// y[j] = columns j * stride + k * dilation of t, k < kernel, joined.
 template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t,
                                                            int64_t n, int64_t stride,
                                                            int64_t kernel, int64_t dilation) {
@@ -121,10 +129,10 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
   }
 }
 
-// Windows of 2 x 2 side by side: results [j, n), N at a time; those that are left over are fewer
-// than N.
+// Adjacent windows of 2 x 2 over the rows a and b: results [j, n), N at a time. Returns the first
+// that is left; these are fewer than N.
 template <class T, int N>
-TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
+TT_INLINE int64_t halve_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -143,12 +151,12 @@ TT_INLINE int64_t quarter_by(T* y, const T* a, const T* b, int64_t j, int64_t n)
   }
   return j;
 }
-template <class T, class Op> TT_NOINLINE void quarter(T* TT_RESTRICT y, const T* TT_RESTRICT a,
-                                                      const T* TT_RESTRICT b, int64_t n) {
+template <class T, class Op> TT_NOINLINE void halve_rows(T* TT_RESTRICT y, const T* TT_RESTRICT a,
+                                                         const T* TT_RESTRICT b, int64_t n) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  int64_t j = quarter_by<T, L>(y, a, b, 0, n);
-  if constexpr (L > 8) j = quarter_by<T, 8>(y, a, b, j, n);
-  if constexpr (L > 4) j = quarter_by<T, 4>(y, a, b, j, n);
+  int64_t j = halve_by<T, L>(y, a, b, 0, n);
+  if constexpr (L > 8) j = halve_by<T, 8>(y, a, b, j, n);
+  if constexpr (L > 4) j = halve_by<T, 4>(y, a, b, j, n);
   for (; j < n; j++)
     y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
 }
@@ -156,7 +164,10 @@ template <class T, class Op> TT_NOINLINE void quarter(T* TT_RESTRICT y, const T*
 template <class T, class Op> struct Planes {
   const PoolPlan& p;
   const int64_t item;
-  alignas(64) T col[kPoolSpan], buffer[kPoolSpan], y[kOut], div[kOut];
+  alignas(64) T col[kPoolSpan];     // windows' rows, joined
+  alignas(64) T buffer[kPoolSpan];  // a row of x, converted
+  alignas(64) T y[kOut];
+  alignas(64) T count[kOut];  // elements of the windows' columns
 
   explicit Planes(const PoolPlan& plan) : p(plan), item(kItemSize[plan.dtype]) {}
 
@@ -164,12 +175,13 @@ template <class T, class Op> struct Planes {
     return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item;
   }
 
-  // Rows of window h, columns [from, from + n) of the input, joined in d, or onto it; what h misses
-  // is the identity.
+  // Joins the rows of window h, columns [from, from + n) of x, in d (the identity if there are
+  // none); onto: with what d holds.
   TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d,
                              bool onto) {
     int64_t r = h.begin;
     if (onto) {
+      // d is the first operand
     } else if (r >= h.end) {
       for (int64_t i = 0; i < n; i++) d[i] = Op::template identity<T>();
     } else if (item == int64_t(sizeof(T)) && r + h.step < h.end) {
@@ -187,8 +199,8 @@ template <class T, class Op> struct Planes {
       join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
   }
 
-  // y, the results [o1, o1 + n) of row o, whose windows have the rows h: or what a part of their
-  // windows leaves.
+  // Stores y, the results [o1, o1 + n) of row o, whose windows have the rows h; or those of a part
+  // of their windows.
   TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n, const Window& h) {
     const int64_t at = (t.image * p.out[0] + o) * p.out[1] + o1;
     if (leaves_parts(p)) {
@@ -196,14 +208,15 @@ template <class T, class Op> struct Planes {
       return;
     }
     if constexpr (Op::kMean) {
-      const T rows = T(p.divisor ? p.divisor : p.count_pad ? h.full : h.count());
+      T rows = T(p.count_pad ? h.full : h.count());
+      if (p.divisor) rows = T(p.divisor);
       TT_VECTORIZE
-      for (int64_t j = 0; j < n; j++) y[j] = quotient<T>(y[j], rows * div[j]);
+      for (int64_t j = 0; j < n; j++) y[j] = quotient<T>(y[j], rows * count[j]);
     }
     store_out(p.y + at * item, y, n, p.dtype);
   }
 
-  // Output columns [o1, o1 + n) of a tile: their windows lie within kPoolSpan columns.
+  // Results in columns [o1, o1 + n) of a tile, whose windows lie within kPoolSpan.
   void narrow(const PoolTile& t, int64_t o1, int64_t n) {
     const PoolColumns s = pool_columns(p, o1, n);
     const int64_t lead = s.begin - s.origin;
@@ -217,53 +230,54 @@ template <class T, class Op> struct Planes {
       finish(t, o, o1, n, h);
     }
   }
-  // Of held columns as few as `left`, each joined with others.
-  TT_INLINE int64_t halve(int64_t held, int64_t left) {
-    for (; held > left; held -= held / 2) join_onto<T, Op>(col, col + (held - held / 2), held / 2);
-    return held;
+  // Joins the first n elements of col with each other until at most `left` remain; returns how
+  // many.
+  TT_INLINE int64_t shrink(int64_t n, int64_t left) {
+    for (; n > left; n -= n / 2) join_onto<T, Op>(col, col + (n - n / 2), n / 2);
+    return n;
   }
   TT_NOINLINE void adaptive_columns(int64_t origin, int64_t o1, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
       const Window w = window(p, 1, o1 + j);
       const int64_t begin = w.begin - origin;
-      const int64_t end = n > 1 ? w.end - origin : halve(w.end - w.begin, 8);
+      const int64_t end = n > 1 ? w.end - origin : shrink(w.end - w.begin, 8);
       T m = col[begin];
       for (int64_t i = begin + 1; i < end; i++) m = Op::join(m, col[i]);
       y[j] = m;
     }
   }
 
-  // One output column whose window is wider than kPoolSpan: pieces of columns are joined as rows
-  // are.
+  // Results in column o1, whose window is wider than kPoolSpan: pieces of it are joined onto each
+  // other, like rows.
   TT_NOINLINE void wide(const PoolTile& t, int64_t o1) {
     const Window w = window_part(p, 1, o1, t.part);
     const int64_t piece = w.step > kPoolSpan ? w.step : kPoolSpan / w.step * w.step;
     for (int64_t o = t.from; o < t.to; o++) {
       const Window h = window_part(p, 0, o, t.part);
-      int64_t held = 0;
+      int64_t width = 0;  // of col: of the first piece, the longest
       for (int64_t i = w.begin; i < w.end; i += piece) {
-        int64_t n = w.end - i < piece ? w.end - i : piece;
+        int64_t n = min(w.end - i, piece);
         if (n > kPoolSpan) n = 1;
-        fold_rows(t.image, h, i, n, col, held > 0);
-        if (!held) held = n;
+        fold_rows(t.image, h, i, n, col, width > 0);
+        if (!width) width = n;
       }
-      if (w.step == 1) held = halve(held, 64);
+      if (w.step == 1) width = shrink(width, 64);
       T m = Op::template identity<T>();
-      for (int64_t j = 0; j < held; j += w.step) m = Op::join(m, col[j]);
+      for (int64_t j = 0; j < width; j += w.step) m = Op::join(m, col[j]);
       y[0] = m;
       finish(t, o, o1, 1, h);
     }
   }
 
-  // Output columns [o1, o1 + n) of a tile, from the parts of their windows.
-  void joined(const PoolTile& t, int64_t o1, int64_t n) {
+  // Stage 1: results in columns [o1, o1 + n) of a tile, from the parts of their windows.
+  void join_parts(const PoolTile& t, int64_t o1, int64_t n) {
     for (int64_t o = t.from; o < t.to; o++) {
       join_values<T, Op>(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, y);
       finish(t, o, o1, n, pool_window(p, 0, o));
     }
   }
 
-  // One result per plane, of all of it.
+  // Planes are averaged as a whole.
   TT_INLINE bool is_global() const {
     return p.adaptive && p.out[0] * p.out[1] == 1 && item == int64_t(sizeof(T)) && p.run.n == 1;
   }
@@ -285,21 +299,21 @@ template <class T, class Op> struct Planes {
 
   void unit(const PoolTile& t) {
     if constexpr (!Op::kMean) {
-      if (p.quarters && item == int64_t(sizeof(T))) {
+      if (p.halving && item == int64_t(sizeof(T))) {
         for (int64_t o = t.from; o < t.to; o++)
-          quarter<T, Op>(reinterpret_cast<T*>(p.y) + (t.image * p.out[0] + o) * p.out[1] + t.left,
-                         reinterpret_cast<const T*>(row(t.image, 2 * o, 2 * t.left)),
-                         reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)),
-                         t.right - t.left);
+          halve_rows<T, Op>(
+              reinterpret_cast<T*>(p.y) + (t.image * p.out[0] + o) * p.out[1] + t.left,
+              reinterpret_cast<const T*>(row(t.image, 2 * o, 2 * t.left)),
+              reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)), t.right - t.left);
         return;
       }
     }
     for (int64_t o1 = t.left; o1 < t.right;) {
-      int64_t n = fitting(p, o1, t.right, kOut);
+      int64_t n = columns_that_fit(p, o1, t.right, kOut);
       const bool fits = n > 0;
       if (!fits) n = 1;
-      if (Op::kMean) columns_counted(p, o1, n, div);
-      if (p.run.stage) joined(t, o1, n);
+      if (Op::kMean) columns_counted(p, o1, n, count);
+      if (p.run.stage) join_parts(t, o1, n);
       else if (fits) narrow(t, o1, n);
       else wide(t, o1);
       o1 += n;
@@ -322,7 +336,7 @@ template <class T, class Op> struct Pixels {
       for (int64_t o1 = t.left; o1 < t.right; o1++) {
         const Window w = window_part(p, 1, o1, t.part);
         for (int64_t c = 0; c < p.c; c += kOut) {
-          const int64_t n = p.c - c < kOut ? p.c - c : kOut;
+          const int64_t n = min(p.c - c, kOut);
           const int64_t at = ((t.image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
           if (p.run.stage) join_values<T, Op>(p, at, n, sum);
           else window_sum(p.x + (t.image * p.in[0] * p.in[1] * p.c + c) * item, h, w, n);

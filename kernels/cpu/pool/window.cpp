@@ -1,4 +1,4 @@
-// Pooling window by window: indices of the largest elements, and the gradients.
+// pool_max_index and the backwards, which look at each window.
 #include "kernels/cpu/pool/find.h"
 
 TT_ISA_BEGIN
@@ -9,15 +9,15 @@ template <class T>
 TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
   f.each(reinterpret_cast<const T*>(p.x) + t.image * p.in[0] * p.in[1], t,
          [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_LAMBDA {
-           keep_found(p, t.part, (t.image * p.out[0] + o) * p.out[1] + o1, n, f.top, sizeof(T),
-                      f.at);
+           const int64_t r = (t.image * p.out[0] + o) * p.out[1] + o1;
+           store_maxima(p, t.part, r, n, f.top, sizeof(T), f.at);
          });
 }
 
-// The elements of even and odd by turns: the first (0) or second (1) half of them.
+// The first (kSecond = 0) or second (1) half of even0 odd0 even1 odd1 ….
 template <int kSecond, class T, int N>
-TT_INLINE typename Halves<T, N>::Whole by_turns(typename Halves<T, N>::Whole even,
-                                                typename Halves<T, N>::Whole odd) {
+TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole even,
+                                                  typename Halves<T, N>::Whole odd) {
   constexpr int o = kSecond * N / 2;
   if constexpr (N == 16)
     return __builtin_shufflevector(even, odd, o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3,
@@ -28,11 +28,10 @@ TT_INLINE typename Halves<T, N>::Whole by_turns(typename Halves<T, N>::Whole eve
   else return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
 }
 
-// Windows of 2 x 2 side by side: of the rows a and b of x; da and db get g where the largest
-// element is, else 0.
-template <class T, int N> TT_INLINE int64_t quarter_backward_by(T* da, T* db, const T* a,
-                                                                const T* b, const T* g, int64_t j,
-                                                                int64_t n) {
+// Adjacent windows of 2 x 2 over the rows a and b of x: da and db get g at the largest element of
+// each window, else 0. Windows [j, n), N at a time; returns the first that is left.
+template <class T, int N> TT_INLINE int64_t halve_backward_by(T* da, T* db, const T* a, const T* b,
+                                                              const T* g, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
   auto get = [](const T* p) TT_INLINE_LAMBDA {
     V v;
@@ -62,25 +61,24 @@ template <class T, int N> TT_INLINE int64_t quarter_backward_by(T* da, T* db, co
     const V left2 = k2 ? none : left3;
     const V g1 = k1 ? left2 : none;
     const V g0 = k1 ? none : left2;
-    put(da + 2 * j, by_turns<0, T, N>(g0, g1));
-    put(da + 2 * j + N, by_turns<1, T, N>(g0, g1));
-    put(db + 2 * j, by_turns<0, T, N>(g2, g3));
-    put(db + 2 * j + N, by_turns<1, T, N>(g2, g3));
+    put(da + 2 * j, interleave<0, T, N>(g0, g1));
+    put(da + 2 * j + N, interleave<1, T, N>(g0, g1));
+    put(db + 2 * j, interleave<0, T, N>(g2, g3));
+    put(db + 2 * j + N, interleave<1, T, N>(g2, g3));
   }
   return j;
 }
 
-// Of dx.
-TT_INLINE PoolRange reach(const PoolPlan& p, int d, int64_t from, int64_t to) {
-  return whole(p.spots) ? PoolRange{0, p.out[d]} : reaching(p, d, from, to);
+// The windows of dimension d that may cover elements [from, to) of a tile of dx.
+TT_INLINE PoolRange windows_of_tile(const PoolPlan& p, int d, int64_t from, int64_t to) {
+  return whole(p.dx_tiles) ? PoolRange{0, p.out[d]} : windows_over(p, d, from, to);
 }
-// A tile of planes of dx is 0.
 template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const PoolTile& t) {
-  if (whole(p.spots)) __builtin_memset(dx, 0, size_t(p.in[0] * p.in[1]) * sizeof(T));
+  if (whole(p.dx_tiles)) __builtin_memset(dx, 0, size_t(p.in[0] * p.in[1]) * sizeof(T));
   else clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], sizeof(T), sizeof(T));
 }
 
-template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const PoolTile& t) {
+template <class T> TT_NOINLINE void halve_backward(const PoolPlan& p, const PoolTile& t) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
   const int64_t width = p.in[1];
   const int64_t size = p.in[0] * width;
@@ -88,8 +86,8 @@ template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const Po
   const int64_t across = p.out[1];
   const T* x = reinterpret_cast<const T*>(p.x) + t.image * size;
   const int64_t first = t.from / 2;
-  const int64_t last = t.to / 2 < p.out[0] ? t.to / 2 : p.out[0];
-  const int64_t n = (t.right / 2 < across ? t.right / 2 : across) - left / 2;
+  const int64_t last = min(t.to / 2, p.out[0]);
+  const int64_t n = min(t.right / 2, across) - left / 2;
   const T* g = reinterpret_cast<const T*>(p.g) + (t.image * p.out[0] + first) * across + left / 2;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
   if (2 * p.out[0] != p.in[0] || 2 * across != width) clear_plane(p, dx, t);
@@ -98,9 +96,9 @@ template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const Po
     const T* b = a + width;
     T* da = dx + 2 * o * width + left;
     T* db = da + width;
-    int64_t j = quarter_backward_by<T, L>(da, db, a, b, g, 0, n);
-    if constexpr (L > 8) j = quarter_backward_by<T, 8>(da, db, a, b, g, j, n);
-    if constexpr (L > 4) j = quarter_backward_by<T, 4>(da, db, a, b, g, j, n);
+    int64_t j = halve_backward_by<T, L>(da, db, a, b, g, 0, n);
+    if constexpr (L > 8) j = halve_backward_by<T, 8>(da, db, a, b, g, j, n);
+    if constexpr (L > 4) j = halve_backward_by<T, 4>(da, db, a, b, g, j, n);
     for (; j < n; j++) {
       const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
       int at = 0;
@@ -113,39 +111,39 @@ template <class T> TT_NOINLINE void quarter_backward(const PoolPlan& p, const Po
   }
 }
 
-// A whole window lies in a tile.
+// Whether all elements of a window lie in a tile.
 TT_INLINE bool inside(const PoolTile& t, const Window& h, const Window& w) {
   return (h.begin >= t.from) & (h.end <= t.to) & (w.begin >= t.left) & (w.end <= t.right);
 }
-// A place of a window that begins in row `top` lies in a tile.
+// Whether a place of a window that begins in row `top` lies in a tile.
 TT_INLINE bool lies_in(const PoolPlan& p, const PoolTile& t, int64_t top, int64_t at) {
   if (uint64_t(at - t.from * p.in[1]) >= uint64_t((t.to - t.from) * p.in[1])) return false;
-  if (p.spots.n_columns == 1) return true;
+  if (p.dx_tiles.n_columns == 1) return true;
   at -= top * p.in[1];
   if (at >= 8 * p.in[1]) at %= p.in[1];
   while (at >= p.in[1]) at -= p.in[1];
   return (at >= t.left) & (at < t.right);
 }
 
-// To a tile of dx the gradients g of n windows of row o are added.
-template <class T> TT_NOINLINE void give(const PoolPlan& p, const PoolTile& t, int64_t o, T* dx,
-                                         const int64_t* at, const T* g, int64_t n) {
-  const Window h = whole(p.spots) ? Window{} : pool_window(p, 0, o);
-  const bool all = inside(t, h, {0, p.in[1], 1, 0});
+// Adds the gradients g of n windows of row o to their maxima in a tile of dx.
+template <class T> TT_NOINLINE void add_to_maxima(const PoolPlan& p, const PoolTile& t, int64_t o,
+                                                  T* dx, const int64_t* at, const T* g, int64_t n) {
+  const Window h = whole(p.dx_tiles) ? Window{} : pool_window(p, 0, o);
+  const bool all = inside(t, h, {.begin = 0, .end = p.in[1], .step = 1, .full = 0});
   for (int64_t j = 0; j < n; j++)
     if (all ? at[j] >= 0 : lies_in(p, t, h.begin, at[j])) dx[at[j]] += g[j];
 }
 template <class T>
 TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
-  if (p.quarters) return quarter_backward<T>(p, t);
+  if (p.halving) return halve_backward<T>(p, t);
   const int64_t size = p.in[0] * p.in[1];
   const int64_t first = t.image * p.out[0] * p.out[1];
   const T* g = reinterpret_cast<const T*>(p.g) + first;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
   clear_plane(p, dx, t);
-  const PoolRange rows = reach(p, 0, t.from, t.to);
-  const PoolRange columns = reach(p, 1, t.left, t.right);
-  if (!p.index && f.few(p)) {
+  const PoolRange rows = windows_of_tile(p, 0, t.from, t.to);
+  const PoolRange columns = windows_of_tile(p, 1, t.left, t.right);
+  if (!p.index && f.one_by_one(p)) {
     for (int64_t o = rows.first; o < rows.end; o++) {
       const Window h = window(p, 0, o);
       for (int64_t j = 0; j < p.out[1]; j++) {
@@ -157,14 +155,23 @@ TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder
     }
     return;
   }
-  if (!p.index)
-    return f.each(reinterpret_cast<const T*>(p.x) + t.image * size,
-                  {t.image, rows.first, rows.end, columns.first, columns.end, 0},
-                  [&](int64_t o, int64_t o1, int64_t n)
-                      TT_INLINE_LAMBDA { give(p, t, o, dx, f.at, g + o * p.out[1] + o1, n); });
+  if (!p.index) {
+    const PoolTile windows = {
+        .image = t.image,
+        .from = rows.first,
+        .to = rows.end,
+        .left = columns.first,
+        .right = columns.end,
+        .part = 0,
+    };
+    return f.each(reinterpret_cast<const T*>(p.x) + t.image * size, windows,
+                  [&](int64_t o, int64_t o1, int64_t n) TT_INLINE_LAMBDA {
+                    add_to_maxima(p, t, o, dx, f.at, g + o * p.out[1] + o1, n);
+                  });
+  }
   for (int64_t o = rows.first; o < rows.end; o++) {
     const int64_t r = o * p.out[1] + columns.first;
-    give(p, t, o, dx, p.index + first + r, g + r, columns.end - columns.first);
+    add_to_maxima(p, t, o, dx, p.index + first + r, g + r, columns.end - columns.first);
   }
 }
 
@@ -174,22 +181,26 @@ TT_INLINE int64_t divisor(const PoolPlan& p, const Window& h, const Window& w) {
   return p.count_pad ? h.full * w.full : h.count() * w.count();
 }
 
-// The elements of a tile that window w along d covers, which has no steps.
+// The elements [from, to) that a window without dilation covers.
 TT_INLINE PoolRange covered(const Window& w, int64_t from, int64_t to) {
-  return {w.begin > from ? w.begin : from, w.end < to ? w.end : to};
+  return {.first = max(w.begin, from), .end = min(w.end, to)};
 }
 
-// What windows side by side give to a piece of the columns of each row that they cover.
+// What a row of windows adds to some columns of each row of dx that it covers.
 template <class T> struct Shares {
-  static constexpr int64_t kColumns = 512, kWindows = 2 * kColumns, kTaps = 8;
+  static constexpr int64_t kColumns = 512;           // of dx, at a time
+  static constexpr int64_t kWindows = 2 * kColumns;  // at a time
+  static constexpr int64_t kTaps = 8;                // kernels up to this are added tap by tap
   const PoolPlan& p;
-  alignas(64) T sum[kColumns], share[kTaps + kWindows], across[kWindows];
+  alignas(64) T sum[kColumns];            // the result
+  alignas(64) T share[kTaps + kWindows];  // kTaps zeros, then of each window: g by its divisor
+  alignas(64) T across[kWindows];         // of each window: the columns that it counts
 
   explicit Shares(const PoolPlan& plan) : p(plan) {
     for (int64_t i = 0; i < kTaps; i++) share[i] = 0;
   }
 
-  // Of the windows [first, first + n), whose rows are divided by `rows`, in the columns [from, to).
+  // Of windows [first, first + n), which count `rows` rows, to columns [from, to).
   TT_NOINLINE void add_up(const T* TT_RESTRICT g, T rows, int64_t first, int64_t n, int64_t from,
                           int64_t to) {
     T* s = share + kTaps;
@@ -201,8 +212,8 @@ template <class T> struct Shares {
     else scatter(n, at, to - from);
   }
 
-  // A column gets its shares in the order of the windows: of the last tap first. `at`: the first
-  // window's first column.
+  // Strides of 1, then other strides. A column gets its shares in the order of the windows, so of
+  // the last tap first. `at`: the first window's first column.
   TT_NOINLINE void slide(int64_t n, int64_t at, int64_t width) {
     const T* s = share + kTaps - (at + p.kernel[1] - 1);
     for (int64_t j = n; j < width + kTaps; j++) share[kTaps + j] = 0;
@@ -219,8 +230,8 @@ template <class T> struct Shares {
     for (int64_t k = p.kernel[1] - 1; k >= 0; k--) {
       const int64_t to = at + k;
       const int64_t room = width - to;
-      const int64_t begin = to < 0 ? (-to + step - 1) / step : 0;
-      const int64_t end = room <= 0 ? 0 : (room + step - 1) / step;
+      const int64_t begin = to < 0 ? ceil_div(-to, step) : 0;
+      const int64_t end = room <= 0 ? 0 : ceil_div(room, step);
       for (int64_t j = begin; j < end && j < n; j++) sum[to + j * step] += share[kTaps + j];
     }
   }
@@ -243,12 +254,12 @@ TT_NOINLINE void average_backward_plane(const PoolPlan& p, const PoolTile& t, Sh
   const T* g = reinterpret_cast<const T*>(p.g) + t.image * p.out[0] * p.out[1];
   T* dx = reinterpret_cast<T*>(p.y) + t.image * p.in[0] * p.in[1];
   clear_plane(p, dx, t);
-  const PoolRange rows = reach(p, 0, t.from, t.to);
+  const PoolRange rows = windows_of_tile(p, 0, t.from, t.to);
   for (int64_t left = t.left; left < t.right; left += s.kColumns) {
-    const int64_t right = t.right - left < s.kColumns ? t.right : left + s.kColumns;
-    const PoolRange windows = reaching(p, 1, left, right);
+    const int64_t right = min(left + s.kColumns, t.right);
+    const PoolRange windows = windows_over(p, 1, left, right);
     for (int64_t first = windows.first; first < windows.end; first += s.kWindows) {
-      const int64_t n = windows.end - first < s.kWindows ? windows.end - first : s.kWindows;
+      const int64_t n = min(windows.end - first, s.kWindows);
       columns_counted(p, first, n, s.across);
       for (int64_t o = rows.first; o < rows.end; o++) {
         const PoolRange high = covered(window(p, 0, o), t.from, t.to);
@@ -302,15 +313,15 @@ template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, const PoolTi
   for (int64_t o = t.from; o < t.to; o++)
     for (int64_t j = t.left; j < t.right; j++)
       for (int64_t c = 0; c < p.c; c += kPoolTile) {
-        const int64_t n = p.c - c < kPoolTile ? p.c - c : kPoolTile;
+        const int64_t n = min(p.c - c, kPoolTile);
         const int64_t r = ((t.image * p.out[0] + o) * p.out[1] + j) * p.c + c;
         if (p.run.stage == 1) join_parts(p, r, n, pixel.best, pixel.at);
         else pixel.largest(p, x + c, window_part(p, 0, o, t.part), window_part(p, 1, j, t.part), n);
-        keep_found(p, t.part, r, n, pixel.best, sizeof(T), pixel.at);
+        store_maxima(p, t.part, r, n, pixel.best, sizeof(T), pixel.at);
       }
 }
 
-// Channels [c, c + n) of a tile of an image; kMax: of the largest elements, else of averages.
+// Channels [c, c + n) of a tile of dx; kMax: of maxima, else of averages.
 template <class T, bool kMax>
 TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c, int64_t n) {
   const int64_t size = p.in[0] * p.in[1] * p.c;
@@ -319,8 +330,8 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c
   Pixel<T> pixel;
   clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], p.c * int64_t(sizeof(T)),
              n * int64_t(sizeof(T)));
-  const PoolRange rows = reach(p, 0, t.from, t.to);
-  const PoolRange columns = reach(p, 1, t.left, t.right);
+  const PoolRange rows = windows_of_tile(p, 0, t.from, t.to);
+  const PoolRange columns = windows_of_tile(p, 1, t.left, t.right);
   for (int64_t o = rows.first; o < rows.end; o++) {
     const Window h = pool_window(p, 0, o);
     const PoolRange high = covered(h, t.from, t.to);
@@ -338,8 +349,8 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c
         const PoolRange wide = covered(w, t.left, t.right);
         for (int64_t j = 0; j < n; j++) pixel.best[j] = g[j] / T(divisor(p, h, w));
         for (int64_t i = high.first; i < high.end; i++)
-          for (int64_t l = wide.first; l < wide.end; l++) {
-            T* to = dx + (i * p.in[1] + l) * p.c;
+          for (int64_t column = wide.first; column < wide.end; column++) {
+            T* to = dx + (i * p.in[1] + column) * p.c;
             TT_VECTORIZE
             for (int64_t j = 0; j < n; j++) to[j] += pixel.best[j];
           }
@@ -358,22 +369,22 @@ template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, 
   return TT_OK;
 }
 
-template <class T, bool kMax, class Part>
+// Planes: what planes are worked on with, Finder or Shares.
+template <class T, bool kMax, class Planes>
 inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
   if (p.run.stage < 2) return index_units<T>(p, begin, end);
-  const int64_t deep = (p.c + kPoolTile - 1) / kPoolTile;
-  Part part(p);
+  const int64_t channel_tiles = ceil_div(p.c, kPoolTile);
+  Planes planes(p);
   for (int64_t u = begin; u < end; u++) {
-    PoolTile t = {u, 0, p.in[0], 0, p.in[1], 0};
-    if (!whole(p.spots)) t = pool_tile(p.spots, p.in, u);
+    PoolTile t = pool_tile(p.dx_tiles, p.in, u);
     if (p.channels_last) {
-      const int64_t c = t.image % deep * kPoolTile;
-      t.image /= deep;
-      backward_pixels<T, kMax>(p, t, c, p.c - c < kPoolTile ? p.c - c : kPoolTile);
+      const int64_t c = t.image % channel_tiles * kPoolTile;
+      t.image /= channel_tiles;
+      backward_pixels<T, kMax>(p, t, c, min(p.c - c, kPoolTile));
     } else if constexpr (kMax) {
-      max_backward_plane<T>(p, t, part);
+      max_backward_plane<T>(p, t, planes);
     } else {
-      average_backward_plane<T>(p, t, part);
+      average_backward_plane<T>(p, t, planes);
     }
   }
   return TT_OK;
