@@ -6,7 +6,8 @@ namespace TT_NS {
 
 namespace {
 
-enum Auto { kByNumbers, kValid, kSame };
+// padding: the numbers of `padding`, or a string.
+enum AutoPadding { kByNumbers, kValid, kSame };
 
 void check_channels(int64_t in, int64_t out, int64_t groups) {
   check_size(in, "in_channels");
@@ -37,7 +38,7 @@ template <class A> void build_conv(Module& m, const A& a, bool transposed) {
   if (a.bias) m.slots[1].tensor = uniform_parameter(place, out, bound, "out_channels");
 }
 
-template <class A> void build_plain(Module& m, const A& a) {
+template <class A> void build_forward(Module& m, const A& a) {
   if (a.auto_padding == kSame)
     for (int64_t s : a.stride)
       if (s != 1)
@@ -52,9 +53,8 @@ template <class A> void build_transposed(Module& m, const A& a) {
   build_conv(m, a, true);
 }
 
-// Zeros that are added in front, of each dimension; `behind` those behind. By numbers, or as
-// auto_padding says.
-template <class A> void padding_of(const A& a, Shape& front, Shape& behind) {
+// The padding of each dimension, before and after the input.
+template <class A> void padding_of(const A& a, Shape& before, Shape& after) {
   for (int64_t i = 0; i < a.kernel_size.size(); i++) {
     int64_t total = 0;
     if (a.auto_padding == kSame && (__builtin_sub_overflow(a.kernel_size[i], 1, &total) ||
@@ -62,8 +62,8 @@ template <class A> void padding_of(const A& a, Shape& front, Shape& behind) {
       fail_arg(TT_INVALID_ARG, "dilation", "dilation is {}: the window overflows",
                Ints(a.dilation));
     const bool by_numbers = a.auto_padding == kByNumbers;
-    front.push_back(by_numbers ? a.padding[i] : total / 2);
-    behind.push_back(by_numbers ? a.padding[i] : total - total / 2);
+    before.push_back(by_numbers ? a.padding[i] : total / 2);
+    after.push_back(by_numbers ? a.padding[i] : total - total / 2);
   }
 }
 
@@ -74,21 +74,22 @@ using Convolution = TensorRef (*)(const Tensor&, const Tensor&, const Tensor*, I
 
 template <class A>
 TensorList run_conv(Module& m, const A& a, const Tensor& input, Convolution conv) {
-  Shape front, behind;
-  padding_of(a, front, behind);
-  if (a.padding_mode == 0 && same(front, behind))
-    return one(conv(input, m.slot(0), m.slot_opt(1), a.stride, front, a.dilation, a.groups));
+  Shape before, after;
+  padding_of(a, before, after);
+  if (a.padding_mode == 0 && same(before, after))
+    return one(conv(input, m.slot(0), m.slot_opt(1), a.stride, before, a.dilation, a.groups));
   Shape pads;  // the last dimension first, as pad takes them
-  for (int64_t i = front.size(); i-- > 0;) {
-    pads.push_back(front[i]);
-    pads.push_back(behind[i]);
+  for (int64_t i = before.size(); i-- > 0;) {
+    pads.push_back(before[i]);
+    pads.push_back(after[i]);
   }
   TensorRef padded = op::pad(input, pads, a.padding_mode);
-  for (int64_t& p : front) p = 0;
-  return one(conv(*padded, m.slot(0), m.slot_opt(1), a.stride, front, a.dilation, a.groups));
+  Shape no_padding(before);
+  for (int64_t& p : no_padding) p = 0;
+  return one(conv(*padded, m.slot(0), m.slot_opt(1), a.stride, no_padding, a.dilation, a.groups));
 }
 
-void put_plain(Text& t, const char* name, const char* v) {
+void put_unquoted(Text& t, const char* name, const char* v) {
   put_name(t, name);
   t.add(v);
 }
@@ -101,12 +102,12 @@ template <class A> void describe_head(const A& a, Text& t) {
 }
 template <class A> void describe_conv(const A& a, Text& t) {
   describe_head(a, t);
-  if (a.auto_padding) put_plain(t, "padding", a.auto_padding == kSame ? "same" : "valid");
+  if (a.auto_padding) put_unquoted(t, "padding", a.auto_padding == kSame ? "same" : "valid");
   else if (differs(a.padding, 0)) put(t, "padding", a.padding, true);
   if (differs(a.dilation, 1)) put(t, "dilation", a.dilation, true);
   if (a.groups != 1) put(t, "groups", a.groups);
   if (!a.bias) put(t, "bias", a.bias);
-  if (a.padding_mode) put_plain(t, "padding_mode", kModes[a.padding_mode & 3]);
+  if (a.padding_mode) put_unquoted(t, "padding_mode", kModes[a.padding_mode & 3]);
 }
 template <class A> void describe_transposed(const A& a, Text& t) {
   describe_head(a, t);
@@ -119,9 +120,9 @@ template <class A> void describe_transposed(const A& a, Text& t) {
 
 }  // namespace
 
-void build(Module& m, const Conv1dArgs& a) { build_plain(m, a); }
-void build(Module& m, const Conv2dArgs& a) { build_plain(m, a); }
-void build(Module& m, const Conv3dArgs& a) { build_plain(m, a); }
+void build(Module& m, const Conv1dArgs& a) { build_forward(m, a); }
+void build(Module& m, const Conv2dArgs& a) { build_forward(m, a); }
+void build(Module& m, const Conv3dArgs& a) { build_forward(m, a); }
 void build(Module& m, const ConvTranspose1dArgs& a) { build_transposed(m, a); }
 void build(Module& m, const ConvTranspose2dArgs& a) { build_transposed(m, a); }
 void build(Module& m, const ConvTranspose3dArgs& a) { build_transposed(m, a); }

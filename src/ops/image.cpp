@@ -4,16 +4,17 @@
 
 namespace TT_NS {
 
-// As PyTorch's suggest_memory_format: sizes of 1 do not decide, save where the strides say nothing
-// else.
+// PyTorch's suggest_memory_format: strides of dimensions of size 1 are ignored unless the others
+// fit both orders.
 bool channels_last(const Tensor& t) {
   if (t.ndim != 4 || t.contiguous()) return false;
-  int64_t least = 0;
+  int64_t min_stride = 0;
   for (int64_t d : {1, 3, 2, 0}) {
     const int64_t stride = t.stride(d);
     const int64_t size = t.size(d);
-    if (size == 0 || stride < least || (d == 0 && least == t.stride(1))) return false;
-    least = size > 1 ? stride * size : stride;
+    if (size == 0 || stride < min_stride) return false;
+    if (d == 0 && min_stride == t.stride(1)) return false;
+    min_stride = size > 1 ? stride * size : stride;
   }
   return t.stride(1) != 0;
 }

@@ -1,5 +1,5 @@
-// The two memory orders of images: row-major, or channels last (N, H, W, C in falling order of
-// strides).
+// The two memory orders of images (N, C, H, W): row-major, and channels last, whose strides fall in
+// the order N, H, W, C.
 #pragma once
 
 #include "ops/impl.h"
@@ -8,11 +8,11 @@ namespace TT_NS {
 
 // True for 4-dim tensors that are not row-major and whose strides follow channels last.
 bool channels_last(const Tensor& t);
-// Where a size is not 1, the stride is this.
+// Whether t has these strides; those of dimensions of size 1 do not count.
 bool strides_match(const Tensor& t, Ints strides);
-// Uninitialised, dense, in one of the orders; sizes are checked ones.
+// A dense, uninitialised tensor, channels last if `last`. The sizes are not checked.
 TensorRef new_image(Ints sizes, bool last, Dtype dtype, Device device);
-// t itself or a dense copy in that order and dtype (without recording).
+// t, or a dense copy of it in this order and dtype. The copy is not recorded.
 TensorRef image_input(const Tensor& t, bool last, Dtype dtype);
 
 }  // namespace TT_NS

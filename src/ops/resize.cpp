@@ -1,4 +1,4 @@
-// Resizing of images: interpolate, over two dimensions at a time.
+// interpolate, over two dimensions at a time.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -10,8 +10,8 @@ namespace TT_NS::impl {
 
 // ---- the kernel ----
 
-// Elements of the input per element of the result; factor: how much larger it becomes, 0: as the
-// sizes say.
+// Elements of the input per element of the result. factor: out / in as given by the caller; 0: as
+// the sizes have it. single: in float arithmetic, as PyTorch computes it.
 static double scale_of(int64_t in, int64_t out, double factor, bool align, bool single) {
   if (align) {
     if (out < 2) return 0;
@@ -66,16 +66,18 @@ TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, i
                     channels_last(grad), true);
 }
 
-// ---- bicubic: a product with the weights of each dimension, a = -3/4 ----
+// ---- bicubic: a matrix product with the weights of each dimension ----
 
+// Keys' kernel with a = -3/4.
 static double cubic(double x) {
   const double a = -0.75;
   x = __builtin_fabs(x);
-  return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
-         : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-                 : 0;
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
 }
-// [out][in]
+// [out][in]: the weights of the four elements around each result; those beyond the border count for
+// the border's.
 static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align,
                                const Tensor& like) {
   const int64_t shape[2] = {out, in};
@@ -87,7 +89,7 @@ static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align
     const double low = __builtin_floor(at);
     for (int64_t k = -1; k < 3; k++) {
       const int64_t i = int64_t(low) + k;
-      const int64_t inside = i < 0 ? 0 : i < in ? i : in - 1;
+      const int64_t inside = clamp<int64_t>(i, 0, in - 1);
       w->as<double>()[o * in + inside] += cubic(at - double(i));
     }
   }
@@ -104,23 +106,23 @@ static TensorRef bicubic(const Tensor& x, Ints size, bool align, const double* f
 
 // ---- interpolate ----
 
-// What was asked for: the sizes, and the factors that make the scales (0: the sizes do).
+// The sizes of the result, and the factors as for scale_of().
 struct Target {
   int64_t n;  // dimensions
   int64_t size[3];
   double factor[3];
 };
 
-static int64_t scaled_size(int64_t size, double factor, const char* arg, double least) {
+static int64_t scaled_size(int64_t size, double factor, const char* arg, double min_size) {
   const double n = __builtin_floor(double(size) * factor);
-  if (!(n >= least && n < 0x1p31))
+  if (!(n >= min_size && n < 0x1p31))
     fail_arg(TT_INVALID_ARG, arg, "{} is {}: the size {} becomes {}, must be from {} to 2^31 - 1",
-             arg, factor, size, n, least);
+             arg, factor, size, n, min_size);
   return int64_t(n);
 }
 
 static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor,
-                        const Opt<double>* scales, bool recompute, double least) {
+                        const Opt<double>* scales, bool recompute, double min_size) {
   static const char* const kNames[3] = {"scale_d", "scale_h", "scale_w"};
   Target t{input.ndim - 2, {}, {}};
   for (int64_t d = 0; d < t.n; d++) {
@@ -135,56 +137,59 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
     }
     const Opt<double>& own = scales[3 - t.n + d];
     const double factor = own ? *own : scale_factor.or_else(0);
-    t.size[d] =
-        scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor", least);
+    t.size[d] = scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor",
+                            min_size);
     t.factor[d] = recompute ? 0 : factor;
   }
   return t;
 }
 
 static int64_t kernel_mode(int64_t mode) {
-  return mode == kInterpolationNearest        ? kResizeNearest
-         : mode == kInterpolationNearestExact ? kResizeNearestExact
-                                              : kResizeLinear;
+  if (mode == kInterpolationNearest) return kResizeNearest;
+  return mode == kInterpolationNearestExact ? kResizeNearestExact : kResizeLinear;
 }
 
-// One dimension as the columns of images of one row; three as rows and columns, then depth and the
-// rest.
+// How three dimensions are resized by steps over two: first height and width, of images whose depth
+// counts as channels; then depth, of images whose other dimension is height x width.
+struct Steps3d {
+  int64_t planes[4];     // the shape for the first step
+  int64_t deep[4];       // for the second
+  int64_t deep_size[2];  // the result of the second
+  int64_t result[5];
+  Steps3d(const Tensor& x, const Target& t)
+      : planes{x.size(0), x.size(1) * x.size(2), x.size(3), x.size(4)},
+        deep{x.size(0), x.size(1), x.size(2), t.size[1] * t.size[2]},
+        deep_size{t.size[0], deep[3]},
+        result{x.size(0), x.size(1), t.size[0], t.size[1], t.size[2]} {}
+};
+
+// One dimension is resized as the columns of images of one row.
 static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool align) {
+  if (t.n == 2 && mode == kInterpolationBicubic)
+    return bicubic(x, Ints(t.size, 2), align, t.factor);
   if (t.n == 2)
-    return mode == kInterpolationBicubic ? bicubic(x, Ints(t.size, 2), align, t.factor)
-                                         : op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode),
-                                                          align, t.factor[0], t.factor[1]);
+    return op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode), align, t.factor[0], t.factor[1]);
   const int64_t kernel =
       mode == kInterpolationNearest ? int64_t(kResizeNearestScaled) : kernel_mode(mode);
-  const int64_t n = x.size(0);
-  const int64_t c = x.size(1);
   if (t.n == 1) {
     const int64_t size[2] = {1, t.size[0]};
     const int64_t row[1] = {2};
     return op::squeeze_dims(
         *op::upsample2d(*op::unsqueeze(x, 2), size, kernel, align, 0, t.factor[0]), row);
   }
-  const int64_t planes[4] = {n, c * x.size(2), x.size(3), x.size(4)};
-  const int64_t deep[4] = {n, c, x.size(2), t.size[1] * t.size[2]};
-  const int64_t result[5] = {n, c, t.size[0], t.size[1], t.size[2]};
-  const int64_t depth[2] = {t.size[0], deep[3]};
-  TensorRef y = op::upsample2d(*op::reshape(x, planes), Ints(t.size + 1, 2), kernel, align,
+  const Steps3d steps(x, t);
+  TensorRef y = op::upsample2d(*op::reshape(x, steps.planes), Ints(t.size + 1, 2), kernel, align,
                                t.factor[1], t.factor[2]);
-  return op::reshape(*op::upsample2d(*op::reshape(*y, deep), depth, kernel, align, t.factor[0], 0),
-                     result);
+  y = op::upsample2d(*op::reshape(*y, steps.deep), steps.deep_size, kernel, align, t.factor[0], 0);
+  return op::reshape(*y, steps.result);
 }
 static TensorRef averaged(const Tensor& x, const Target& t) {
   if (t.n == 1) return op::adaptive_avg_pool1d(x, Ints(t.size, 1));
   if (t.n == 2) return op::adaptive_avg_pool2d(x, Ints(t.size, 2));
-  const int64_t n = x.size(0);
-  const int64_t c = x.size(1);
-  const int64_t planes[4] = {n, c * x.size(2), x.size(3), x.size(4)};
-  const int64_t deep[4] = {n, c, x.size(2), t.size[1] * t.size[2]};
-  const int64_t result[5] = {n, c, t.size[0], t.size[1], t.size[2]};
-  const int64_t depth[2] = {t.size[0], deep[3]};
-  TensorRef y = op::adaptive_avg_pool2d(*op::reshape(x, planes), Ints(t.size + 1, 2));
-  return op::reshape(*op::adaptive_avg_pool2d(*op::reshape(*y, deep), depth), result);
+  const Steps3d steps(x, t);
+  TensorRef y = op::adaptive_avg_pool2d(*op::reshape(x, steps.planes), Ints(t.size + 1, 2));
+  y = op::adaptive_avg_pool2d(*op::reshape(*y, steps.deep), steps.deep_size);
+  return op::reshape(*y, steps.result);
 }
 
 static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align_corners) {
@@ -199,12 +204,12 @@ static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align
              "align_corners has no meaning for this mode: it must not be given");
 }
 
-// Of bytes, which are resized along their rows first and then along their columns.
+// Values of bytes: rounded to the nearest, halves up.
 static TensorRef rounded(const Tensor& t) {
-  const Scalar least(0);
-  const Scalar most(255);
+  const Scalar low(0);
+  const Scalar high(255);
   const Scalar half(0.5);
-  return op::clamp(*op::floor(*op::add(t, half)), &least, &most);
+  return op::clamp(*op::floor(*op::add(t, half)), &low, &high);
 }
 
 TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_factor, int64_t mode,
@@ -231,13 +236,16 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   result.append(Ints(t.size, t.n));
   checked_numel(result, Dtype::kF64, "size");
   if (mode == kInterpolationArea) return averaged(input, t);
-  // What runs several steps rounds once at the end.
+  // Several steps of a 16-bit dtype are computed in f32 and rounded once, at the end.
   const bool steps = input.item_size() == 2 && (t.n == 3 || mode == kInterpolationBicubic);
   if (!bytes && !steps) return resized(input, t, mode, align);
   TensorRef y = op::to_dtype(input, Dtype::kF32);
   Target rest = t;
   if (bytes && t.n == 2 && kernel_mode(mode) == kResizeLinear) {
-    y = rounded(*resized(*y, {2, {input.size(2), t.size[1], 0}, {0, t.factor[1], 0}}, mode, align));
+    // As in PyTorch, rows are resized and rounded before columns are.
+    const Target rows = {
+        .n = 2, .size = {input.size(2), t.size[1], 0}, .factor = {0, t.factor[1], 0}};
+    y = rounded(*resized(*y, rows, mode, align));
     rest.factor[1] = 0;
   }
   y = resized(*y, rest, mode, align);

@@ -1,6 +1,7 @@
 // Builds the plans of resize_plan.h.
 #pragma once
 
+#include "base/arith.h"
 #include "plan/resize_plan.h"
 #include "plan/rows.h"
 
@@ -10,16 +11,15 @@ inline int64_t resize_table_bytes(const ResizePlan* p) {
   return (p->out[0] + p->out[1]) * kResizeItem;
 }
 
-// dtype … scale are set already. Sets units and NULLs.
+// dtype … scale are in *p already. Sets units and NULLs.
 inline void build_resize(ResizePlan* p, bool backward) {
   p->x = nullptr;
   p->y = p->table = nullptr;
   const int64_t planes = p->channels_last ? p->n : p->n * p->c;
-  const int64_t deep = p->channels_last ? p->c : 1;
-  const int64_t row = (p->in[1] + p->out[1]) * deep;
-  p->rows = row_grain(row);
-  if (p->rows > p->out[0]) p->rows = p->out[0];
-  p->n_tiles = (p->out[0] + p->rows - 1) / p->rows;
+  const int64_t pixel_items = p->channels_last ? p->c : 1;
+  const int64_t row = (p->in[1] + p->out[1]) * pixel_items;
+  p->rows = min(row_grain(row), p->out[0]);
+  p->n_tiles = ceil_div(p->out[0], p->rows);
   p->run.n = 2;
   p->run.stage = 0;
   p->run.units[0] = 1;
@@ -29,7 +29,7 @@ inline void build_resize(ResizePlan* p, bool backward) {
     p->run.grain[1] = row_grain(p->rows * row);
     return;
   }
-  p->run.units[1] = p->n * (p->channels_last ? (p->c + kResizeTile - 1) / kResizeTile : p->c);
+  p->run.units[1] = p->n * (p->channels_last ? ceil_div(p->c, kResizeTile) : p->c);
   p->run.grain[1] = row_grain(p->out[0] * p->out[1] * (p->channels_last ? kResizeTile : 1));
 }
 

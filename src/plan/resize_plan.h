@@ -5,22 +5,19 @@
 
 namespace TT_NS {
 
+// The elements of x that result o of a dimension reads; s is the scale, in / out.
 enum ResizeMode : int32_t {
-  kResizeNearest,
-  kResizeNearestExact,
-  kResizeLinear,
-  kResizeNearestScaled
+  kResizeNearest,       // floor(o s); exactly o where out is in, floor(o / 2) where it is 2 in
+  kResizeNearestExact,  // floor((o + 1/2) s)
+  kResizeLinear,        // the two around max(0, (o + 1/2) s - 1/2), or around o s if align
+  kResizeNearestScaled  // floor(o s)
 };
 
-// resize: x [n][c][in 0][in 1] -> y [n][c][out 0][out 1]; with channels_last c lies innermost.
-// resize_backward: its transpose, from g (out) to y (in). Result o of a dimension reads, with s =
-// scale, element
-//   nearest: floor(o s), but o if out is in, and floor(o / 2) if it is twice in; nearest scaled:
-//   floor(o s); nearest exact: floor((o + 1/2) s) linear: two neighbours of max(0, s (o + 1/2) -
-//   1/2), or of s o if align
-// Stage 0, one unit, leaves these in `table`; units of stage 1: resize: [planes][n_tiles], tiles of
-// `rows` rows of y; resize_backward: [planes], with channels_last [n][tiles of kResizeTile
-// channels].
+// resize: x [n][c][in 0][in 1] -> y [n][c][out 0][out 1]; with channels_last c is innermost.
+// resize_backward: its transpose, from g (out) to y (in).
+// Stage 0, one unit, fills `table`: the elements and weights of both dimensions. Stage 1 of resize:
+// [planes][n_tiles], tiles of `rows` rows of y; of resize_backward: [planes], with channels_last
+// [n][tiles of kResizeTile channels].
 struct ResizePlan {
   Stages run;
   int32_t dtype;  // resize: f16 bf16 f32 f64; resize_backward: f32 f64
@@ -33,7 +30,7 @@ struct ResizePlan {
   char* table;  // resize_table_bytes(plan)
 };
 constexpr int64_t kResizeTile = 64;
-constexpr int64_t kResizeItem =
-    16;  // bytes of a result in the table: two int32 indices, the weight of the second
+// Bytes of a result in the table: two int32 indices, and the weight of the second.
+constexpr int64_t kResizeItem = 16;
 
 }  // namespace TT_NS

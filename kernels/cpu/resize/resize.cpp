@@ -1,14 +1,23 @@
-// Resizing of images: columns of a row are picked by permutations of it, then two such rows are
-// joined as vectors.
+// resize and resize_backward. Of planes, columns are resized before rows, which are shared by
+// several rows of y:
+//
+//   x        row `low` and row `high` of y's row, up to kSpan columns
+//              | pick: y's columns of a row, by permutations of two vectors of x
+//   picked   [2][kOut]: the last even and the last odd row of x
+//              | join_two: low * (1 - weight) + high * weight, as vectors
+//   y        [kOut]
+//
+// Of channels last, the (up to) four pixels of x are joined as vectors of channels.
 #include "kernels/cpu/resize/resize.h"
 
+#include "base/arith.h"
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/cpu/simd/stream.h"
 
 TT_ISA_BEGIN
 
-// ---- the table: for each result the two elements that it reads, and the weight of the second ----
+// ---- the table: the two elements that each result reads, and the weight of the second ----
 
 template <class T> struct Taps {
   int32_t* low;
@@ -23,31 +32,37 @@ template <class T> struct Taps {
   }
 };
 
-TT_INLINE int32_t below(double x, int64_t n) {
-  const double at = double(float(x));  // not negative: truncation is the floor
+// floor(x), at most n - 1, for x >= 0.
+TT_INLINE int32_t floor_index(double x, int64_t n) {
+  const double at = double(float(x));
   return at < double(n) ? int32_t(at) : int32_t(n - 1);
 }
 
-// PyTorch's nearest element is that of float arithmetic, but for doubles.
+// The element of result o in a mode that is not linear. PyTorch computes it in the arithmetic of T.
+template <class T> TT_INLINE int32_t nearest(const ResizePlan& p, int d, int64_t o) {
+  const int64_t in = p.in[d];
+  if (p.mode == kResizeNearest && p.out[d] == in) return int32_t(o);
+  if (p.mode == kResizeNearest && p.out[d] == 2 * in) return int32_t(o / 2);
+  const T place = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
+  return floor_index(double(T(p.scale[d]) * place), in);
+}
+// Where in x the result o of the linear mode lies.
+TT_INLINE double linear_place(const ResizePlan& p, int d, int64_t o) {
+  if (p.out[d] == p.in[d]) return double(o);
+  const double at = p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
+  return clamp(at, 0.0, double(p.in[d] - 1));
+}
+
 template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
   const Taps<T> t(p, d);
-  const T scale = T(p.scale[d]);
   const int64_t in = p.in[d];
   for (int64_t o = 0; o < p.out[d]; o++) {
     if (p.mode != kResizeLinear) {
-      const int64_t times = p.mode != kResizeNearest ? 0
-                            : p.out[d] == in         ? 1
-                            : p.out[d] == 2 * in     ? 2
-                                                     : 0;
-      const T place = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
-      t.low[o] = t.high[o] = times ? int32_t(o / times) : below(double(scale * place), in);
+      t.low[o] = t.high[o] = nearest<T>(p, d, o);
       t.weight[o] = 0;
       continue;
     }
-    double at = p.out[d] == in ? double(o)
-                : p.align      ? p.scale[d] * double(o)
-                               : p.scale[d] * (double(o) + 0.5) - 0.5;
-    at = at < 0 ? 0 : at > double(in - 1) ? double(in - 1) : at;
+    const double at = linear_place(p, d, o);
     t.low[o] = int32_t(at);
     t.high[o] = t.low[o] + (t.low[o] < in - 1);
     t.weight[o] = T(at - double(t.low[o]));
@@ -56,13 +71,13 @@ template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
 
 // ---- rows ----
 
-constexpr int64_t kSpan = 2048;  // columns of x at a time
-constexpr int64_t kOut = 1024;   // columns of y at a time
-constexpr int64_t kAhead =
-    4096;  // bytes of x that are fetched ahead: rows are too short for the hardware to do it
-constexpr int64_t kRoom = 32;  // elements that may be read behind a row of x
+constexpr int64_t kSpan = 2048;   // columns of x at a time
+constexpr int64_t kOut = 1024;    // columns of y at a time
+constexpr int64_t kAhead = 4096;  // bytes of x that are prefetched, as its rows are too short for
+                                  // the hardware to do that
+constexpr int64_t kRoom = 32;     // elements that may be read behind a row of x
 
-// y = a (1 - w) + b w. stream: y is whole cache lines, which go past the caches.
+// y = a (1 - w) + b w. stream: y consists of whole cache lines and is written past the caches.
 template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a,
                                              const T* TT_RESTRICT b, T w, int64_t n, bool stream) {
   constexpr int L = kLanes<T>;
@@ -76,16 +91,17 @@ template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTR
   for (int64_t j = i; j < n; j++) y[j] = vfma(b[j], w, a[j] * v);
 }
 
-// Where columns [o1, o1 + n) of y lie in a row of x that begins with column `origin`.
+// What columns [o1, o1 + n) of y read of a row of x that begins with column `origin`.
 template <class T> struct Columns {
   static constexpr int L = kLanes<T>;
   const int32_t *low, *high;
   const T* weight;
   bool linear;
   int64_t origin, n;
-  // Of each vector of y: its first element of x, or -1 if it reaches further than two vectors; the
-  // others from there.
+  // Of each vector of y: the first element of x that it reads, or -1 if it reads beyond two vectors
+  // from there.
   int64_t base[kOut / L];
+  // Of each column: its two elements, counted from that first one.
   alignas(64) int32_t near[kOut], far[kOut];
 
   void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolates) {
@@ -119,7 +135,7 @@ template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) 
   pick_each(y, x, c, 0, c.n);
 }
 #if defined(__AVX2__)
-// Element i[k] of two vectors.
+// Result k is element i[k] of a and then b.
 TT_INLINE Vec<float> pick_lanes(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
 #if defined(__AVX512F__)
   return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
@@ -158,9 +174,9 @@ template <class T> struct Rows {
   const int64_t item;
   const Taps<T> rows, all_columns;
   const bool linear, stream;
-  int64_t held[2];  // the row of x whose picked columns h[row % 2] holds, or -1
+  int64_t picked_row[2];  // the row of x that picked[row % 2] is of, or -1
   Columns<T> columns;
-  alignas(64) T x[kSpan + kRoom], h[2][kOut], y[kOut];
+  alignas(64) T x[kSpan + kRoom], picked[2][kOut], y[kOut];
 
   explicit Rows(const ResizePlan& q)
       : p(q),
@@ -172,11 +188,11 @@ template <class T> struct Rows {
     for (int64_t i = 0; i < kSpan + kRoom; i++) x[i] = 0;
   }
 
-  // A row of x as wide as y; its columns' sources are `width` elements.
-  TT_INLINE const T* picked(int64_t plane, int64_t row, int64_t width) {
-    T* to = h[row & 1];
-    if (held[row & 1] == row) return to;
-    held[row & 1] = row;
+  // The columns of y of a row of x; they are picked from `width` elements.
+  TT_INLINE const T* pick_row(int64_t plane, int64_t row, int64_t width) {
+    T* to = picked[row & 1];
+    if (picked_row[row & 1] == row) return to;
+    picked_row[row & 1] = row;
     const int64_t at = (plane * p.in[0] + row) * p.in[1] + columns.origin;
     const T* from = RowIn<T>{p.x, p.dtype}.get(at, width, x);
     for (int64_t i = 0; i < width * item; i += 64) __builtin_prefetch(p.x + at * item + i + kAhead);
@@ -187,15 +203,15 @@ template <class T> struct Rows {
     pick(to, from, columns);
     return to;
   }
-  // Row o from column o1 on.
+  // Writes row o of y, from column o1 on.
   TT_INLINE void write(int64_t plane, int64_t o, int64_t o1, int64_t width) {
-    const T* low = picked(plane, rows.low[o], width);
+    const T* low = pick_row(plane, rows.low[o], width);
     const int64_t at = (plane * p.out[0] + o) * p.out[1] + o1;
     const int64_t n = columns.n;
     const RowOut<T> out{p.y, p.dtype};
     T* to = out.at(at, y);
     const bool lines = out.direct() && stream && ((at | n) * item & 63) == 0;
-    if (linear) join_two(to, low, picked(plane, rows.high[o], width), rows.weight[o], n, lines);
+    if (linear) join_two(to, low, pick_row(plane, rows.high[o], width), rows.weight[o], n, lines);
     else if (lines)
       stream_copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(low), n * item);
     else __builtin_memcpy(to, low, size_t(n) * sizeof(T));
@@ -204,13 +220,13 @@ template <class T> struct Rows {
   void unit(int64_t u) {
     const int64_t plane = u / p.n_tiles;
     const int64_t from = u % p.n_tiles * p.rows;
-    const int64_t to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t to = min(from + p.rows, p.out[0]);
     for (int64_t o1 = 0; o1 < p.out[1]; o1 += columns.n) {
       const int64_t origin = all_columns.low[o1];
-      int64_t n = p.out[1] - o1 < kOut ? p.out[1] - o1 : kOut;
+      int64_t n = min(p.out[1] - o1, kOut);
       while (all_columns.high[o1 + n - 1] - origin >= kSpan) n = (n + 1) / 2;
       columns.set(all_columns, o1, n, origin, linear);
-      held[0] = held[1] = -1;
+      picked_row[0] = picked_row[1] = -1;
       for (int64_t o = from; o < to; o++)
         write(plane, o, o1, all_columns.high[o1 + n - 1] - origin + 1);
     }
@@ -220,17 +236,19 @@ template <class T> struct Rows {
 
 // ---- channels last ----
 
+// y = the four pixels x[row * 2 + column], joined; h: weight of the second row, w: of the second
+// column.
 template <class T>
 TT_NOINLINE void join_four(T* TT_RESTRICT y, const T* const* x, T h, T w, int64_t n) {
-  const T* TT_RESTRICT a = x[0];
-  const T* TT_RESTRICT b = x[1];
-  const T* TT_RESTRICT c = x[2];
-  const T* TT_RESTRICT d = x[3];
+  const T* TT_RESTRICT x00 = x[0];
+  const T* TT_RESTRICT x01 = x[1];
+  const T* TT_RESTRICT x10 = x[2];
+  const T* TT_RESTRICT x11 = x[3];
   const T g = 1 - h;
   const T v = 1 - w;
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++)
-    y[i] = vfma(vfma(d[i], h, b[i] * g), w, vfma(c[i], h, a[i] * g) * v);
+    y[i] = vfma(vfma(x11[i], h, x01[i] * g), w, vfma(x10[i], h, x00[i] * g) * v);
 }
 
 template <class T> struct Pixels {
@@ -247,17 +265,17 @@ template <class T> struct Pixels {
         columns(q, 1),
         linear(q.mode == kResizeLinear) {}
 
+  // Channels [c, c + n) of pixel (o, o1) of y.
   void pixel(int64_t image, int64_t o, int64_t o1, int64_t c, int64_t n) {
-    const int64_t r[2] = {rows.low[o], rows.high[o]};
-    const int64_t q[2] = {columns.low[o1], columns.high[o1]};
+    const int64_t row[2] = {rows.low[o], rows.high[o]};
+    const int64_t column[2] = {columns.low[o1], columns.high[o1]};
     const RowOut<T> out{p.y, p.dtype};
     const int64_t at = ((image * p.out[0] + o) * p.out[1] + o1) * p.c + c;
     const T* from[4];
-    for (int k = 0; k < (linear ? 4 : 1); k++)
-      from[k] =
-          RowIn<T>{p.x + (((image * p.in[0] + r[k / 2]) * p.in[1] + q[k % 2]) * p.c + c) * item,
-                   p.dtype}
-              .get(0, n, x[k]);
+    for (int k = 0; k < (linear ? 4 : 1); k++) {
+      const int64_t pixel = (image * p.in[0] + row[k / 2]) * p.in[1] + column[k % 2];
+      from[k] = RowIn<T>{p.x + (pixel * p.c + c) * item, p.dtype}.get(0, n, x[k]);
+    }
     T* d = out.at(at, y);
     if (linear) join_four(d, from, rows.weight[o], columns.weight[o1], n);
     else __builtin_memcpy(d, from[0], size_t(n) * sizeof(T));
@@ -266,19 +284,19 @@ template <class T> struct Pixels {
   void unit(int64_t u) {
     const int64_t image = u / p.n_tiles;
     const int64_t from = u % p.n_tiles * p.rows;
-    const int64_t to = from + p.rows < p.out[0] ? from + p.rows : p.out[0];
+    const int64_t to = min(from + p.rows, p.out[0]);
     for (int64_t o = from; o < to; o++)
       for (int64_t o1 = 0; o1 < p.out[1]; o1++)
-        for (int64_t c = 0; c < p.c; c += kOut)
-          pixel(image, o, o1, c, p.c - c < kOut ? p.c - c : kOut);
+        for (int64_t c = 0; c < p.c; c += kOut) pixel(image, o, o1, c, min(p.c - c, kOut));
   }
 };
 
-// ---- backward: each gradient goes back to what its result read; `step` elements lie between
-// columns, n channels beside each other ----
+// ---- backward ----
 
-template <class T>
-TT_NOINLINE void spread(const ResizePlan& p, const T* g, T* dx, int64_t step, int64_t n) {
+// Adds each gradient to the elements that its result read, by their weights: n adjacent channels;
+// columns are `step` elements apart.
+template <class T> TT_NOINLINE void scatter_gradients(const ResizePlan& p, const T* g, T* dx,
+                                                      int64_t step, int64_t n) {
   const Taps<T> rows(p, 0);
   const Taps<T> columns(p, 1);
   for (int64_t i = 0; i < p.in[0] * p.in[1]; i++)
@@ -305,20 +323,20 @@ inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, boo
     fill_taps<T>(p, 0);
     fill_taps<T>(p, 1);
   } else if (backward) {
-    const int64_t tiles = (p.c + kResizeTile - 1) / kResizeTile;
+    const int64_t tiles = ceil_div(p.c, kResizeTile);
     const int64_t in = p.in[0] * p.in[1];
     const int64_t out = p.out[0] * p.out[1];
     const T* g = reinterpret_cast<const T*>(p.x);
     T* dx = reinterpret_cast<T*>(p.y);
     for (int64_t u = begin; u < end; u++) {
       if (!p.channels_last) {
-        spread(p, g + u * out, dx + u * in, 1, 1);
+        scatter_gradients(p, g + u * out, dx + u * in, 1, 1);
         continue;
       }
       const int64_t image = u / tiles;
       const int64_t c = u % tiles * kResizeTile;
-      const int64_t n = p.c - c < kResizeTile ? p.c - c : kResizeTile;
-      spread(p, g + image * out * p.c + c, dx + image * in * p.c + c, p.c, n);
+      const int64_t n = min(p.c - c, kResizeTile);
+      scatter_gradients(p, g + image * out * p.c + c, dx + image * in * p.c + c, p.c, n);
     }
   } else if (p.channels_last) {
     Pixels<T> pixels(p);

@@ -1,4 +1,4 @@
-// Entry points over the plans of resize_plan.h: two stages.
+// Entry points over the plans of resize_plan.h.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
