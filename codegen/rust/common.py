@@ -146,11 +146,7 @@ def opts_struct(decl, c_name, what):
     for a in decl.options:
         t, base = a.type.rstrip("?"), snake(a.name)
         const = f"sys::TT_{c_name.upper()}_{a.name.upper()}"
-        doc = (
-            escaped(a.doc_with_default)
-            if a.doc
-            else f"Default {escaped(a.default)}."
-        )
+        doc = escaped(a.doc_with_default) if a.doc else f"Default {escaped(a.default)}."
         if t in LIST_FIELDS:
             body = f"self.0.{a.name} = value.as_ptr();\n        self.0.n_{a.name} = value.len() as i64;"
             kind = LIST_FIELDS[t]

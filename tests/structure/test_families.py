@@ -91,5 +91,7 @@ def test_kernels():
         assert of in GROUPS, f"kernels.txt: {name} has the family {of}, which nothing declares"
         if kind == "staged":
             assert entries.pop(name) == of, f"kernels.txt: {name} is not in kernels/cpu/{of}"
-    driven = {of for _, kind, of in kernels() if kind == "driver"}  # these have entries of their own
+    driven = {
+        of for _, kind, of in kernels() if kind == "driver"
+    }  # these have entries of their own
     assert set(entries.values()) <= driven, f"not in kernels.txt: {sorted(entries)}"
