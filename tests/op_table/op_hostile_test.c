@@ -155,7 +155,9 @@ static const tt_tensor* first_tensor(const Sample* s) {
 
 /* All variants of the operator on s. `usual`: results of the sample that s was made of. */
 static void try_variants(const Sample* s, tt_tensor** usual, int n_usual) {
-  tt_tensor *outs[kMaxOuts], *dst[kMaxOuts], *none[kMaxOuts];
+  tt_tensor* outs[kMaxOuts];
+  tt_tensor* none[kMaxOuts];
+  tt_tensor* dst[kMaxOuts] = {NULL};
   int64_t n_outs = 0, n_none = 0;
   Sample t = *s;
   int k, n_dst = n_usual;
