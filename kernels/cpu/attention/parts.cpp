@@ -29,6 +29,7 @@ template <class T> TT_INLINE const T* rows_of(const char* x, int64_t stride, int
                                               int64_t width, int32_t dtype, T* buffer) {
   if (is_native<T>(dtype) && stride == width * int64_t(sizeof(T)))
     return reinterpret_cast<const T*>(x);
+  if (!width) return buffer;  // x may be NULL
   for (int64_t i = 0; i < n; i++) widen_row(buffer + i * width, x + i * stride, width, dtype);
   return buffer;  // distant rows are copied, too: they would share cache sets
 }

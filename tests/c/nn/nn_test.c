@@ -308,6 +308,36 @@ static void attention_drops_weights(void** state) {
 }
 
 /* With more threads than heads the backward splits otherwise: the same bits. */
+/* Heads of no features, no queries, no keys: shapes that follow, gradients of their inputs' shapes.
+ */
+static void attention_of_nothing(void** state) {
+  static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_F16, TT_BF16};
+  int which, empty;
+  (void)state;
+  for (which = 0; which < 4; which++)
+    for (empty = 0; empty < 16; empty++) {
+      const int64_t e = empty & 1 ? 0 : 3, ev = empty & 2 ? 0 : 5;
+      const int64_t l = empty & 4 ? 0 : 2, s = empty & 8 ? 0 : 4;
+      const tt_ones_opts opts = {.set = TT_ONES_DTYPE, .dtype = kDtypes[which]};
+      tt_tensor *in[3], *mask, *y, *g[3], *sum;
+      int i, masked;
+      OK(tt_ones(c, SHAPE(1, 2, l, e), &opts, &in[0]));
+      OK(tt_ones(c, SHAPE(1, 2, s, e), &opts, &in[1]));
+      OK(tt_ones(c, SHAPE(1, 2, s, ev), &opts, &in[2]));
+      OK(tt_ones(c, SHAPE(l, s), &opts, &mask));
+      for (i = 0; i < 3; i++) OK(tt_requires_grad_(c, in[i], 1));
+      for (masked = 0; masked < 2; masked++) {
+        OK(tt_scaled_dot_product_attention(c, in[0], in[1], in[2], masked ? mask : NULL, NULL, &y));
+        HAS_SHAPE(y, 1, 2, l, ev);
+        OK(tt_sum(c, y, NULL, &sum));
+        OK(tt_grad(c, LIST(sum), (const tt_tensor* const*)in, 3, NULL, g));
+        HAS_SHAPE(g[0], 1, 2, l, e);
+        HAS_SHAPE(g[1], 1, 2, s, e);
+        HAS_SHAPE(g[2], 1, 2, s, ev);
+      }
+    }
+}
+
 static void attention_gradients_ignore_threads(void** state) {
   const tt_scaled_dot_product_attention_opts opts[] = {
       {.set = 0},
@@ -360,6 +390,7 @@ int main(void) {
       SCOPED(layer_norm_of_nothing),
       SCOPED(sixteen_bit_inputs),
       SCOPED(attention_drops_weights),
+      SCOPED(attention_of_nothing),
       SCOPED(attention_gradients_ignore_threads),
       SCOPED(meta_results_have_shapes),
   };
