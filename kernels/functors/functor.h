@@ -1,19 +1,22 @@
 // What every functor file needs: its namespace and attributes, and Param, the scalars of one call.
 //
 // A functor is a struct whose static templates compute one element:
-//   template <class T> static T op(T a, T b, const Param<T>& p)     arity 2; Param last, always
-//   template <class T> static void prepare(Param<T>& p)              before the loop: defaults of
-//   absent scalars template <class T, class Run> static void pick(const Param<T>& p, Run run)
-//                       instead of op: calls run(Functor{}) with the functor that fits the scalars
-//   template <class V> static V lanes(V a)                           arity 1, float: op on a vector
-//   (cpu/lanes.h) static bool is_hard(T a), T op_hard(T a)                         arity 1: op
-//   holds where is_hard is false
+//   template <class T> static T op(T a, T b, const Param<T>& p)
+//       arity 2; Param comes last, always
+//   template <class T> static void prepare(Param<T>& p)
+//       runs before the loop: defaults of absent scalars
+//   template <class T, class Run> static void pick(const Param<T>& p, Run run)
+//       instead of op: calls run(Functor{}) with the functor that fits the scalars
+//   template <class V> static V lanes(V a)
+//       arity 1, float: op on a vector (kernels/cpu/simd/lanes.h)
+//   static bool is_hard(T a), T op_hard(T a)
+//       arity 1: op holds where is_hard is false
 // T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the
 // compute set `all`, which only moves values, an unsigned type of the element's size. kBoolIn (bit
 // i = operand i, inputs count from 1) names the inputs that are bool whatever T is. Bodies are
 // branch-free and inline everything, so that loops over them vectorise.
 //
-// On the host all of it lives in the unnamed namespace of the instruction set's build (cpu/isa.h).
+// On the host all of it lives in the unnamed namespace of the instruction set's build (simd/isa.h).
 #pragma once
 
 #include "plan/elementwise_plan.h"
