@@ -237,7 +237,8 @@ static void bad_mixed_indices(void** state) {
 
 static void sizes_and_steps_at_their_ends(void** state) {
   tt_tensor *x = range(12, SHAPE(3, 4)), *out;
-  const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX};
+  const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX / 8};
+  const tt_eye_opts too_wide = {.set = TT_EYE_M, .m = INT64_MAX};
   (void)state;
   VALUES(get(x, ITEMS(slice(1, 3, INT64_MAX), at(0))), 4);
   HAS_SHAPE(get(x, ITEMS(slice(0, 3, INT64_MAX - 1))), 1, 4);
@@ -248,7 +249,9 @@ static void sizes_and_steps_at_their_ends(void** state) {
   FAILS(tt_reshape(c, x, SHAPE(INT64_MAX, INT64_MAX, 0), &out), TT_SHAPE, "overflows");
   OK(tt_reshape(c, x, SHAPE(INT64_MAX, 0), &out));
   OK(tt_eye(c, 0, &wide, &out));
-  HAS_SHAPE(out, 0, INT64_MAX);
+  HAS_SHAPE(out, 0, INT64_MAX / 8);
+  /* The stride of a row is no number of bytes. */
+  FAILS(tt_eye(c, 0, &too_wide, &out), TT_SHAPE, "overflows");
 }
 
 /* Views over one element may have more elements than any memory, their results more than 64 bits
