@@ -446,8 +446,9 @@ static int parse(int argc, char** argv, options* o) {
 }
 
 int main(int argc, char** argv) {
-  static const char* const documents[] = {"README.md",       "CHANGELOG.md",  "docs/spine.md",
-                                          "docs/roadmap.md", "src/README.md", "src/ops/README.md"};
+  static const char* const documents[] = {
+      "README.md",     "CHANGELOG.md",  "docs/architecture.md", "docs/contributing.md",
+      "docs/style.md", "src/README.md", "src/ops/README.md",    "src/ops/decl/README.md"};
   options o = {{0}, NULL, NULL, NULL, 0, 600, 16, 64, 96, 3, 4, 1, 400, 3e-3, 0.8, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;

@@ -12,6 +12,7 @@ WORDS = {
     "all": "a set of dtypes",
     "any": "a number of derivatives",
     "contiguous": "a memory format",
+    "eq": "a method that Python's object has",
     "full": "a filler of samples",
     "max": "a limit of a dtype",
     "mean": "a moment of samples",

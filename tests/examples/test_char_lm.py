@@ -47,10 +47,12 @@ def test_learns_and_writes():
             for f in (
                 "README.md",
                 "CHANGELOG.md",
-                "docs/spine.md",
-                "docs/roadmap.md",
+                "docs/architecture.md",
+                "docs/contributing.md",
+                "docs/style.md",
                 "src/README.md",
                 "src/ops/README.md",
+                "src/ops/decl/README.md",
             )
         )
     )
