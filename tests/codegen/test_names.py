@@ -17,6 +17,7 @@ WORDS = {
     "max": "a limit of a dtype",
     "mean": "a moment of samples",
     "min": "a limit of a dtype",
+    "ne": "a method that Python's object has",
     "pad": "a field of structs without a meaning",
     "real": "a set of dtypes, and a conversion of the Python binding",
     "t": "a local variable",
