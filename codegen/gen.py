@@ -53,8 +53,8 @@ def generate():
     api = headers.load(ROOT, files)
     files |= tests.generate(ops, groups, api, ROOT)
     files |= python.generate(ops, groups, api, files, ROOT)
-    files |= rust.generate(ops, groups, api, files)
-    files |= julia.generate(ops, groups, api)
+    files |= rust.generate(ops, groups, api, ROOT)
+    files |= julia.generate(ops, groups, api, ROOT)
     files |= cxx.generate_build_lists(files, api)
     files |= docs.generate(ops, api, files, ROOT)
     return files

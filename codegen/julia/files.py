@@ -6,11 +6,11 @@ from codegen.julia import classes as julia_classes
 from codegen.julia import handles as julia_handles
 
 
-def generate(ops, groups, api):
+def generate(ops, groups, api, root):
     return (
         julia_c.generate(api)
         | julia.generate(ops)
         | julia_classes.generate(groups)
         | julia_callbacks.generate(api)
-        | julia_handles.generate(api)
+        | julia_handles.generate(api, root)
     )

@@ -139,11 +139,6 @@ def escaped(text):
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
 
 
-def docstring_of(text):
-    """A docstring of one line, if there is a text."""
-    return [f'"{escaped(text)}"'] if text else []
-
-
 def doc_lines(shown, ops):
     """Signature, then the docs of the operators and their arguments."""
     rows, texts = [f"    {shown}", ""], []

@@ -1,10 +1,17 @@
-"""Reads the public headers (include/*.h): what the low-level modules of bindings and the dump of the ABI are made from.
+"""Reads the public headers (include/*.h): what the bindings, their documentation and the dump of the ABI
+are made from.
 
-The headers are a small C: typedefs of int32_t, anonymous enums with explicit values, #defines of option bits, opaque and plain structs,
-function pointers, prototypes. Anything else is an error, so that nothing is passed over silently.
+The headers are a small C: typedefs of int32_t, anonymous enums with explicit values, #defines of option
+bits, opaque and plain structs, function pointers, prototypes. Anything else is an error, so that
+nothing is passed over silently. The comment before a declaration, or behind it on its line, documents
+it (docs.py); prototypes that follow one another without an empty line share one. Every function of
+tt.h has a comment, and one that returns a pointer says how long it is valid.
 """
 import re
 from dataclasses import dataclass, field
+
+from codegen.model import docs
+from codegen.model.docs import Doc
 
 HEADERS = ("tt_types.h", "tt_ops.h", "tt_nn.h", "tt_optim.h", "tt.h")
 SCALARS = {"void", "char", "double", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t"}
@@ -34,27 +41,30 @@ class Function:
     name: str
     returns: object
     params: tuple  # of Field
-    doc: str = ""  # of a prototype: the comment behind it, else that before it or its group
+    doc: Doc = field(default_factory=Doc, compare=False)
+    header: str = ""
 
 
 @dataclass(frozen=True)
 class Field:
     name: str
     type: object
-    doc: str = ""  # of a struct's: the comment behind it
+    doc: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class Struct:
     name: str
     fields: tuple
+    doc: str = ""
 
 
 @dataclass(frozen=True)
 class Constant:
     name: str
     value: int
-    type: str  # the typedef that stands before its enum, else "int32_t"; "uint64_t": an option bit
+    type: str  # the typedef before its enum, else "int32_t"; "uint64_t": an option bit
+    doc: str = ""
 
 
 @dataclass
@@ -65,54 +75,72 @@ class Api:
     constants: list = field(default_factory=list)
     callbacks: list = field(default_factory=list)  # Function: pointers to it are called name
     functions: list = field(default_factory=list)
+    docs: dict = field(default_factory=dict)  # typedef or handle -> its text
 
 
 class HeaderError(Exception):
     pass
 
 
-HIDDEN = str.maketrans(";{}@", "\x02\x03\x04\x05")  # what means something outside of comments
-SHOWN = str.maketrans("\x02\x03\x04\x05", ";{}@")
+# ---- statements and their comments ----
+
+MARK = re.compile("\x01(\\d+)\x01")
 
 
-def note(mark):
-    return lambda m: mark[0] + " ".join(m.group(1).split()).translate(HIDDEN) + mark[1]
+class Source:
+    """The text of a header in which each comment is a number between two \\x01."""
 
+    def __init__(self, text):
+        self.comments = []
+        text = re.sub(r"/\*(.*?)\*/", self.keep, text, flags=re.S)
+        text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif$", "", text, flags=re.S | re.M)
+        bit = r"^#define (\w+) \(UINT64_C\(1\) << (\d+)\)$"
+        text = re.sub(bit, r"bit \1 \2;", text, flags=re.M)
+        self.text = re.sub(r"^#.*$", "", text, flags=re.M)
 
-def strip(text):
-    """Without C++ parts and directives. Option bits become statements; a comment behind a semicolon stands before it as @text@, others
-    between two \\x01."""
-    text = re.sub(r";[ \t]*/\*(.*?)\*/", note((" @", "@;")), text, flags=re.S)
-    text = re.sub(r"/\*(.*?)\*/", note("\x01\x01"), text, flags=re.S)
-    text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif$", "", text, flags=re.S | re.M)
-    text = re.sub(r"^#define (\w+) \(UINT64_C\(1\) << (\d+)\)$", r"bit \1 \2;", text, flags=re.M)
-    return re.sub(r"^#.*$", "", text, flags=re.M)
+    def keep(self, match):
+        self.comments.append(match.group(1).strip())
+        return f"\x01{len(self.comments) - 1}\x01"
 
+    def pieces(self, text, end=";"):
+        """[code, comment] of what ends with `end` outside of braces and parentheses."""
+        found, depth, start = [], 0, 0
+        for i, ch in enumerate(text):
+            depth += (ch in "{(") - (ch in "})")
+            if ch == end and depth == 0:
+                self.take(found, text[start:i])
+                start = i + 1
+        self.take(found, text[start:], last=True)
+        return found
 
-COMMENT = re.compile(r"\x01(.*?)\x01", re.S)
+    def take(self, found, text, last=False):
+        """Adds a piece. A comment at its start, on the line of the piece before, belongs to that."""
+        behind = re.match(r"[ \t]*" + MARK.pattern, text)
+        if behind and found:
+            found[-1][1] = found[-1][1] or self.comments[int(behind.group(1))]
+            text = text[behind.end() :]
+        lead = re.match(rf"(?:\s|{MARK.pattern})*", text).group()
+        code = text[len(lead) :]
+        if last and code.strip():
+            behind = MARK.search(code)
+            comment = self.comments[int(behind.group(1))] if behind else ""
+            code = MARK.sub("", code)
+        else:
+            comment = self.leading(lead)
+        shared = found and not comment and lead == "\n" and "(" in code
+        if code.strip():
+            found.append([code, found[-1][1] if shared else comment])
 
+    def leading(self, lead):
+        """The comment right before a piece of code; a title or a comment of a section is none."""
+        marks = list(MARK.finditer(lead))
+        if not marks or "\n\n" in lead[marks[-1].end() :]:
+            return ""
+        comment = self.comments[int(marks[-1].group(1))]
+        return "" if comment.startswith("----") else comment
 
-def statements(text):
-    """(statement, comment) of the pieces that end with a semicolon outside braces; comment: of it or of the group that it stands in."""
-    depth = start = 0
-    group = ""
-    for i, ch in enumerate(text):
-        depth += (ch == "{") - (ch == "}")
-        if ch == ";" and depth == 0:
-            piece = text[start:i]
-            before = COMMENT.findall(piece.partition("{")[0])
-            if before or piece.startswith("\n\n"):
-                group = before[-1] if before and not before[-1].startswith("----") else ""
-            bare = " ".join(COMMENT.sub(" ", piece).split())
-            bare, own = (
-                (bare, "") if bare.startswith("typedef struct") else bare.partition("@")[::2]
-            )
-            yield bare.strip(), (own.rstrip("@") or group).translate(SHOWN)
-            if own or not bare.startswith("tt_status"):
-                group = ""
-            start = i + 1
-    if COMMENT.sub("", text[start:]).strip():
-        raise HeaderError(f"no statement: {text[start:].strip()!r}")
+    def bare(self, text):
+        return " ".join(MARK.sub(" ", text).split())
 
 
 def split_params(text):
@@ -169,12 +197,10 @@ def params(text):
     return tuple(out)
 
 
-def fields(text):
+def fields(source, text):
     out = []
-    for part, doc in (p.strip().partition("@")[::2] for p in text.split(";")):
-        part, doc = part.strip(), doc.rstrip("@").translate(SHOWN)
-        if not part:
-            continue
+    for part, comment in source.pieces(text):
+        part, doc = source.bare(part), " ".join(comment.split())
         fn = function_pointer(part)
         if fn:
             out.append(Field(fn.name, fn, doc))
@@ -188,40 +214,49 @@ def fields(text):
     return tuple(out)
 
 
-def constants(body, kind):
-    for part in split_params(body):
-        if part:
-            name, value = (x.strip() for x in part.split("="))
-            yield Constant(name, int(value, 0), kind)
+def constants(source, text, kind):
+    for part, comment in source.pieces(text, ","):
+        name, value = (x.strip() for x in source.bare(part).split("="))
+        yield Constant(name, int(value, 0), kind, " ".join(comment.split()))
 
 
-def read(api, text):
+def read(api, text, header):
+    source = Source(text)
+    if not source.text.rstrip(" \n").endswith((";", "\x01")) and source.bare(source.text):
+        raise HeaderError(f"no statement at the end of {header}")
     enum_type = "int32_t"
-    for s, doc in statements(strip(text)):
+    for code, comment in source.pieces(source.text):
         last, enum_type = enum_type, "int32_t"
-        if s.startswith("bit "):
-            _, name, k = s.split()
+        statement = source.bare(code)
+        inside = code[code.find("{") + 1 : code.rfind("}")]
+        try:
+            doc = docs.read(comment)
+        except docs.DocError as error:
+            raise HeaderError(f"{statement}: {error}") from None
+        if statement.startswith("bit "):
+            _, name, k = statement.split()
             api.constants.append(Constant(name, 1 << int(k), "uint64_t"))
-        elif m := re.match(r"enum \{(.*)\}$", s):
-            api.constants += constants(m.group(1), last)
-        elif m := re.match(r"typedef int32_t (\w+)$", s):
+        elif re.match(r"enum \{.*\}$", statement):
+            api.constants += constants(source, inside, last)
+        elif m := re.match(r"typedef int32_t (\w+)$", statement):
             api.aliases[m.group(1)] = "int32_t"
+            api.docs[m.group(1)] = doc.text
             enum_type = m.group(1)
-        elif m := re.match(r"typedef struct (\w+) \{(.*)\} (\w+)(?: @.*@)?$", s):
-            api.structs.append(Struct(m.group(1), fields(m.group(2))))
-        elif m := re.match(r"typedef struct (\w+) (\w+)(?: @.*@)?$", s):
+        elif m := re.match(r"typedef struct (\w+) \{.*\} \w+$", statement):
+            api.structs.append(Struct(m.group(1), fields(source, inside), doc.text))
+        elif m := re.match(r"typedef struct (\w+) \w+$", statement):
             api.opaque.append(m.group(1))
-        elif s.startswith("typedef "):
-            fn = function_pointer(s[len("typedef ") :])
+            api.docs[m.group(1)] = doc.text
+        elif statement.startswith("typedef "):
+            fn = function_pointer(statement[len("typedef ") :])
             if not fn:
-                raise HeaderError(f"unknown typedef: {s!r}")
+                raise HeaderError(f"unknown typedef: {statement!r}")
             api.callbacks.append(fn)
-        elif m := re.match(r"([^()]*?)(\w+)\((.*)\)$", s):
-            api.functions.append(
-                Function(m.group(2), specifier(m.group(1))[0], params(m.group(3)), doc)
-            )
+        elif m := re.match(r"([^()]*?)(\w+)\((.*)\)$", statement):
+            returns, name, given = specifier(m.group(1))[0], m.group(2), params(m.group(3))
+            api.functions.append(Function(name, returns, given, doc, header))
         else:
-            raise HeaderError(f"unknown: {s!r}")
+            raise HeaderError(f"unknown: {statement!r}")
 
 
 def names_in(kind):
@@ -232,50 +267,37 @@ def names_in(kind):
     return names_in(kind.to if isinstance(kind, Pointer) else kind.of)
 
 
+def check_doc(fn):
+    """A function of tt.h says what it does, and its tags name what it has."""
+    names = {p.name for p in fn.params} | {docs.RETURNED}
+    if not fn.doc:
+        raise HeaderError(f"{fn.name}: no comment says what it does")
+    for tag, given in (("null", fn.doc.null), ("number", fn.doc.numbers)):
+        for name in given:
+            if name not in names:
+                raise HeaderError(f"{fn.name}: @{tag} names {name!r}, which it does not have")
+    if isinstance(fn.returns, Pointer) != bool(fn.doc.borrowed):
+        raise HeaderError(f"{fn.name}: @borrowed is for functions that return a pointer")
+
+
 def parse(texts):
-    """The Api of the texts of the headers, in the order of HEADERS; every name that a type uses is known."""
+    """The Api of the headers, name -> text; every name that a type uses is known."""
     api = Api()
-    for text in texts:
-        read(api, text)
-    known = (
-        SCALARS | set(api.aliases) | set(api.opaque) | {x.name for x in api.structs + api.callbacks}
-    )
+    for header, text in texts.items():
+        read(api, text, header)
+    known = SCALARS | set(api.aliases) | set(api.opaque)
+    known |= {x.name for x in api.structs + api.callbacks}
     used = [f.type for s in api.structs for f in s.fields] + api.callbacks + api.functions
     for kind in used:
         if names_in(kind) - known:
             raise HeaderError(f"{kind}: unknown {names_in(kind) - known}")
+    for fn in api.functions:
+        if fn.header == "tt.h":
+            check_doc(fn)
     return api
 
 
 def load(root, files):
-    """The Api of include/*.h, generated headers as they stand in `files` (path -> text)."""
-    return parse(files.get(f"include/{h}") or (root / "include" / h).read_text() for h in HEADERS)
-
-
-# ---- the dump ----
-
-
-def abi_dump(api):
-    out = [
-        "/* Generated by codegen/gen.py from include. Do not edit.",
-        '   Prints the ABI: "struct name size", "field struct.name offset", "constant name value", for bindings to compare with. */',
-        "#include <stddef.h>",
-        "#include <stdio.h>",
-        "",
-        '#include "tt.h"',
-        "",
-        '#define S(s) printf("struct " #s " %d\\n", (int)sizeof(s))',
-        '#define F(s, f) printf("field " #s "." #f " %d\\n", (int)offsetof(s, f))',
-        '#define C(c) printf("constant " #c " %lld\\n", (long long)(c))',
-        "",
-        "int main(void) {",
-    ]
-    for s in api.structs:
-        out.append(f"  S({s.name});")
-        out += [f"  F({s.name}, {f.name});" for f in s.fields]
-    out += [f"  C({c.name});" for c in api.constants]
-    return "\n".join(out + ["  return 0;", "}", ""])
-
-
-def generate(api):
-    return {"tests/gen/abi_dump.c": abi_dump(api)}
+    """The Api of include/*.h, generated headers as they are in `files` (path -> text)."""
+    paths = {name: f"include/{name}" for name in HEADERS}
+    return parse({n: files.get(p) or (root / p).read_text() for n, p in paths.items()})

@@ -13,11 +13,10 @@ from codegen.python import (
 
 
 def generate(ops, groups, api, files, root):
-    """files: what has been generated so far, headers among them."""
-    headers = "".join(text for path, text in files.items() if path.startswith("include/"))
+    """files: what has been generated so far."""
     made = (
         families.generate(ops) | operators.generate(ops) | abi.generate(api) | types.generate(api)
     )
-    made |= callbacks.generate(api) | values.generate(api) | handles.generate(root, api, headers)
+    made |= callbacks.generate(api) | values.generate(api) | handles.generate(root, api)
     made |= classes.generate(groups, root)
     return made | hints.generate(ops, types.constants(api))

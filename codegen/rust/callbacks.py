@@ -6,7 +6,7 @@ writes: nothing, a number, a tensor, or lists of tensors that may be absent. Cal
 """
 from codegen.model.headers import Function, Named, Pointer
 from codegen.rust.common import HEAD
-from codegen.rust.handles import TENSOR, handle_of, list_of_tensors
+from codegen.model.handles import TENSOR, handle_of, list_of_tensors
 from codegen.rust.sys_crate import rust_type
 
 PLAIN = {"int64_t": "i64", "double": "f64"}

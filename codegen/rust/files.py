@@ -1,4 +1,5 @@
 """All generated files of bindings/rust."""
+from codegen.model import functions as model_functions
 from codegen.rust import callbacks as rust_callbacks
 from codegen.rust import classes as rust_classes
 from codegen.rust import handles as rust_handles
@@ -8,9 +9,8 @@ from codegen.rust import rows as rust_rows
 from codegen.rust import sys_crate as rust_sys
 
 
-def generate(ops, groups, api, files):
-    """files: what has been generated so far, headers among them."""
-    headers = "".join(text for path, text in files.items() if path.startswith("include/"))
+def generate(ops, groups, api, root):
+    functions = model_functions.load(root, "rust", api)
     callbacks = rust_callbacks.callbacks(api)
     return (
         rust_sys.generate(api)
@@ -19,5 +19,5 @@ def generate(ops, groups, api, files):
         | rust_classes.generate(groups)
         | rust_rows.generate(api)
         | rust_callbacks.generate(api)
-        | rust_handles.generate(api, headers, callbacks)
+        | rust_handles.generate(api, callbacks, functions)
     )

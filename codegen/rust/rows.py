@@ -1,21 +1,13 @@
 """What of the Rust crate repeats itself: tt/src/gen/rows.rs has the rows that tt.h's lists are made of and
 the builders of tt_checkpoint and tt_runtime_opts."""
 from codegen.model.headers import Array, Named, Pointer
+from codegen.rust import docs
 from codegen.rust.common import HEAD
 from codegen.rust.callbacks import TRAITS
-from codegen.rust.handles import HANDLES
+from codegen.model.handles import HANDLES
 from codegen.rust.sys_crate import rust_type
 
-ROWS = {
-    "tt_live_row": (
-        "Live",
-        'A kind of objects that are alive: "tensor", "node", "module", …; tensors by all that is told here.',
-    ),
-    "tt_profile_row": (
-        "ProfileRow",
-        "Calls of an operator; self_ns: without the operators that it called.",
-    ),
-}
+ROWS = {"tt_live_row": "Live", "tt_profile_row": "ProfileRow"}
 FIELDS = {
     "int64_t": ("i64", "r.{0}"),
     "int32_t": ("bool", "r.{0} != 0"),
@@ -34,7 +26,7 @@ PUBLIC = {
 
 
 def row(s):
-    name, doc = ROWS[s.name]
+    name = ROWS[s.name]
     fields, values = [], []
     for f in s.fields:
         if f.name in ("ndim", "pad"):
@@ -45,11 +37,12 @@ def row(s):
             kind, value = "String", f"unsafe {{ text_of(r.{f.name}).into_owned() }}"
         else:
             kind, value = FIELDS[f.type.name]
-        fields.append(f"    pub {f.name}: {kind},")
+        doc = docs.lines(docs.sentence(docs.escaped(f.doc)), "    ") if f.doc else []
+        fields += [*doc, f"    pub {f.name}: {kind},"]
         values.append(f"{f.name}: " + value.replace("{0}", f.name))
     return (
         [
-            f"/// {doc}",
+            *docs.lines(docs.sentence(s.doc)),
             "#[derive(Clone, Debug, PartialEq)]",
             "#[allow(missing_docs)]",
             f"pub struct {name} {{",
@@ -70,7 +63,7 @@ def row(s):
 def checkpoint(s):
     out = [
         "impl<'a> crate::Checkpoint<'a> {",
-        "    /// Of nothing yet.",
+        "    /// Returns a checkpoint without parts.",
         "    #[allow(clippy::new_without_default)]",
         "    pub fn new() -> Self {",
         f"        Self(sys::{s.name} {{ struct_size: std::mem::size_of::<sys::{s.name}>(), ..Default::default() }}, PhantomData)",
@@ -80,7 +73,7 @@ def checkpoint(s):
         if f.name == "extra":  # which a load changes: by hand
             continue
         out += [
-            f"    /// With this {f.name}.",
+            f"    /// Adds this {f.name}: {f.doc}.",
             "    #[must_use]",
             f"    pub fn {f.name}(mut self, part: &'a {HANDLES[f.type.to.name][0]}) -> Self {{",
             f"        self.0.{f.name} = part.raw();",
@@ -90,22 +83,17 @@ def checkpoint(s):
     return out + ["}", ""]
 
 
-RUNTIME = {
-    "allocator": "Memory from here; else from the C allocator.",
-    "executor": "Threads of this; else tt's own.",
-    "logger": "Tells what happens; else nobody.",
-    "memory_limit": "Bytes; 0: none.",
-    "threads": "0 or 1: only the calling thread.",
-    "queue_drops": "1: ends of closures and imported memory wait for `Runtime::poll`.",
-    "isa": "0: the best of this CPU; 1 baseline, 2 avx2, 3 avx512.",
-}
+RUNTIME_DOC = (
+    "What a [`Runtime`](crate::Runtime) is made with. Hooks are static: they must be valid until its "
+    "last object is dropped, which cannot be known."
+)
 
 
 def runtime_opts(s):
     hooks = [f for f in s.fields if isinstance(f.type, Pointer)]
     numbers = [f for f in s.fields[1:] if f not in hooks and f.name != "pad"]
     out = [
-        "/// What a [`Runtime`](crate::Runtime) is made with. Hooks live as long as its last object, which nobody knows: they are static.",
+        *docs.lines(RUNTIME_DOC),
         "#[derive(Clone, Copy, Default)]",
         "pub struct RuntimeOpts {",
         f"    raw: sys::{s.name},",
@@ -114,14 +102,14 @@ def runtime_opts(s):
     out += [
         "}",
         "impl RuntimeOpts {",
-        "    /// All at their defaults.",
+        "    /// Returns all options at their defaults.",
         "    pub fn new() -> RuntimeOpts {",
         f"        RuntimeOpts {{ raw: sys::{s.name} {{ struct_size: std::mem::size_of::<sys::{s.name}>(), ..Default::default() }}, ..Default::default() }}",
         "    }",
     ]
     for f in numbers:
         out += [
-            f"    /// {RUNTIME[f.name]}",
+            *docs.lines(docs.sentence(f.doc), "    "),
             "    #[must_use]",
             f"    pub fn {f.name}(mut self, value: {rust_type(f.type)}) -> RuntimeOpts {{",
             f"        self.raw.{f.name} = value;",
@@ -130,7 +118,7 @@ def runtime_opts(s):
         ]
     for f in hooks:
         out += [
-            f"    /// {RUNTIME[f.name]}",
+            *docs.lines(docs.sentence(f.doc), "    "),
             "    #[must_use]",
             f"    pub fn {f.name}<T: crate::{TRAITS[f.type.to.name]} + 'static>(mut self, hook: &'static T) -> RuntimeOpts {{",
             f"        self.{f.name} = Some(super::callbacks::{f.type.to.name}::table::<T>(hook as *const T as *mut _));",

@@ -3113,6 +3113,8 @@ extern "C" {
     pub fn tt_ctx_isa(c: *mut tt_ctx, out: *mut i32) -> tt_status;
     pub fn tt_set_grad_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;
     pub fn tt_grad_enabled(c: *const tt_ctx) -> i32;
+    pub fn tt_set_anomaly_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;
+    pub fn tt_anomaly_enabled(c: *const tt_ctx) -> i32;
     pub fn tt_scope_push(c: *mut tt_ctx) -> tt_status;
     pub fn tt_scope_pop(c: *mut tt_ctx, keep: *const *mut tt_tensor, n: i64) -> tt_status;
     pub fn tt_cancel_new(c: *mut tt_ctx, out: *mut *mut tt_cancel) -> tt_status;
@@ -3234,8 +3236,6 @@ extern "C" {
     pub fn tt_backward(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_backward_opts) -> tt_status;
     pub fn tt_backward_all(c: *mut tt_ctx, tensors: *const *const tt_tensor, gradients: *const *const tt_tensor, n: i64, opts: *const tt_backward_opts) -> tt_status;
     pub fn tt_grad(c: *mut tt_ctx, outputs: *const *const tt_tensor, n_outputs: i64, inputs: *const *const tt_tensor, n_inputs: i64, opts: *const tt_grad_opts, grads: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_set_anomaly_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;
-    pub fn tt_anomaly_enabled(c: *const tt_ctx) -> i32;
     pub fn tt_register_hook(c: *mut tt_ctx, self_: *mut tt_tensor, fn_: tt_grad_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
     pub fn tt_register_accumulate_hook(c: *mut tt_ctx, leaf: *mut tt_tensor, fn_: tt_accumulate_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
     pub fn tt_remove_hook(c: *mut tt_ctx, self_: *mut tt_tensor, id: i64) -> tt_status;

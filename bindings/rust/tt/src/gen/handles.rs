@@ -4,7 +4,7 @@ use crate::gen::callbacks;
 use crate::prelude::*;
 use crate::StateDict;
 
-/// A tensor: dtype, shape, strides, and memory that others may share.
+/// A tensor: dtype, shape, strides, and memory that other tensors may share.
 #[repr(transparent)]
 pub struct Tensor(std::ptr::NonNull<sys::tt_tensor>);
 unsafe impl Send for Tensor {}
@@ -60,7 +60,7 @@ impl Handle for Runtime {
         self.0.as_ptr()
     }
 }
-/// A wish to stop, from any thread: see [`cancellable`](crate::cancellable).
+/// A token that cancels calls, from any thread.
 #[repr(transparent)]
 pub struct Cancel(std::ptr::NonNull<sys::tt_cancel>);
 unsafe impl Send for Cancel {}
@@ -117,21 +117,22 @@ impl Handle for Generator {
     }
 }
 impl StateDict {
-    /// No tensors.
+    /// Whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// By name.
+    /// Returns the tensor of a name.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         self.get(self.find(name)?)
     }
-    /// All names, in order.
+    /// Returns all names, in order.
     pub fn names(&self) -> Vec<String> {
         (0..self.len()).filter_map(|i| self.name(i)).collect()
     }
 }
-/// A layer, or a tree of them.
-/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) is the way out.
+/// A layer, or a tree of layers.
+/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) moves
+/// it to another one.
 #[repr(transparent)]
 pub struct Module(std::ptr::NonNull<sys::tt_module>);
 impl Clone for Module {
@@ -157,7 +158,7 @@ impl Handle for Module {
         self.0.as_ptr()
     }
 }
-/// An open file of tensors.
+/// An open safetensors file.
 #[repr(transparent)]
 pub struct SafeTensors(std::ptr::NonNull<sys::tt_safetensors>);
 unsafe impl Send for SafeTensors {}
@@ -186,15 +187,15 @@ impl Handle for SafeTensors {
     }
 }
 impl SafeTensors {
-    /// No tensors.
+    /// Whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// By name.
+    /// Returns the tensor of a name.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         self.get(self.find(name)?)
     }
-    /// All names, in order.
+    /// Returns all names, in order.
     pub fn names(&self) -> Vec<String> {
         (0..self.len()).filter_map(|i| self.name(i)).collect()
     }
@@ -227,8 +228,9 @@ impl Handle for Node {
         self.0.as_ptr()
     }
 }
-/// Parameters in groups, the rule that moves them, and its state.
-/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) is the way out.
+/// Parameters in groups, the rule that updates them, and its state.
+/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) moves
+/// it to another one.
 #[repr(transparent)]
 pub struct Optimizer(std::ptr::NonNull<sys::tt_optimizer>);
 impl Clone for Optimizer {
@@ -255,7 +257,8 @@ impl Handle for Optimizer {
     }
 }
 /// A schedule of learning rates; it holds its optimizer.
-/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) is the way out.
+/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) moves
+/// it to another one.
 #[repr(transparent)]
 pub struct Scheduler(std::ptr::NonNull<sys::tt_scheduler>);
 impl Clone for Scheduler {
@@ -282,559 +285,627 @@ impl Handle for Scheduler {
     }
 }
 
-/// Of the library that runs.
+/// Returns the version of the library, such as "0.1.0".
 pub fn version() -> String {
     unsafe { text_of(sys::tt_version()).into_owned() }
 }
-/// One line: version, compiler, instruction sets, BLAS, SLEEF.
+/// Returns one line: version, compiler, instruction sets, BLAS with its core type once it is
+/// loaded, SLEEF.
 pub fn build_info() -> String {
     unsafe { text_of(sys::tt_build_info()).into_owned() }
 }
-/// Of the runtime: how many threads compute.
+/// Sets the number of threads that compute in the runtime.
 pub fn set_num_threads(n: i32) -> Result<()> {
     unsafe { call(|c| sys::tt_set_num_threads(c, n)) }
 }
-/// How many threads compute.
+/// Returns the number of threads that compute in the runtime.
 pub fn num_threads() -> i32 {
     unsafe { sys::tt_num_threads(crate::context::ctx()) }
 }
-/// Of the runtime, in bytes; 0: none.
+/// Limits the bytes that the runtime may hold; calls that need more fail with `Status::Oom`. 0: no
+/// limit.
 pub fn set_memory_limit(bytes: i64) -> Result<()> {
     unsafe { call(|c| sys::tt_set_memory_limit(c, bytes)) }
 }
-/// Gives cached memory back
+/// Returns cached memory to the allocator.
 pub fn trim() -> Result<()> {
     unsafe { call(|c| sys::tt_trim(c)) }
 }
-/// Are gradients recorded?
+/// Returns whether operators record gradients.
 pub fn grad_enabled() -> bool {
     unsafe { sys::tt_grad_enabled(crate::context::ctx()) != 0 }
 }
-/// `f` is asked between two kernels, on the thread of the running call: at most every 50 ms, and before other callbacks. An error that it gives ends the call.
+/// Returns whether anomaly mode is on.
+pub fn anomaly_enabled() -> bool {
+    unsafe { sys::tt_anomaly_enabled(crate::context::ctx()) != 0 }
+}
+/// Sets a callback that decides whether the running call goes on: it is called on the thread of the
+/// call, at most every 50 ms and before other callbacks. If it fails, the call fails with
+/// `Status::Callback`. It must not change what the call works on.
 pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Result<()> {
     unsafe { call(|c| sys::tt_ctx_set_poll(c, Some(callbacks::tt_poll_fn::<F>), user(f), Some(drop_user::<F>))) }
 }
-/// Opens a backend library; None: libtt_cuda.so.
+/// Loads the library that computes on CUDA devices. If `path` is None: libtt_cuda.so.
 ///
 /// # Safety
-/// The library is one of tt's: what it holds is run as it is loaded.
+/// The library must be one of tt: its code runs when it is loaded.
 pub unsafe fn load_cuda(path: Option<&str>) -> Result<()> {
     let path = path.map(c_string).transpose()?;
     call(|c| sys::tt_load_cuda(c, path.as_ref().map_or(std::ptr::null(), |s| s.as_ptr())))
 }
-/// Waits for a device, None: for all; reports work that failed.
+/// Waits for the work of a device and reports work that failed. If `device` is None: all devices.
 pub fn synchronize(device: Option<Device>) -> Result<()> {
     let device = device.map(Device::raw);
     unsafe { call(|c| sys::tt_synchronize(c, device.as_ref().map_or(std::ptr::null(), |d| d))) }
 }
-/// All tensors of a file of torch.save (.pt, .pth), by their paths, and its [structure](StateDict::structure). Nothing of the file is run.
+/// Loads all tensors of a file of torch.save (.pt, .pth) to the CPU, and its structure. Each tensor
+/// is named by the path of its first place ("model.fc.weight", "groups.0"; "tensor" if it is the
+/// whole content). Tensors that share memory in the file share it; views and requires_grad are
+/// kept. No code of the file is run; `Status::Format` names the byte and the reason.
+/// [`StateDict::structure`] is the structure.
 pub fn torch_load(path: &str) -> Result<StateDict> {
     let path = c_string(path)?;
     unsafe { call1(|c, out| sys::tt_torch_load(c, path.as_ptr(), out)) }
 }
-/// Writes a file that torch.load reads: tensors as structure has them; None: an OrderedDict of them. After a crash it is the old file or the new one.
+/// Writes a file that torch.load reads, also with weights_only. After a crash path is the old file
+/// or the new one. structure names each of the tensors. If `structure` is None: a state dict, an
+/// OrderedDict of the tensors without their requires_grad.
 pub fn torch_save(path: &str, tensors: &StateDict, structure: Option<&str>) -> Result<()> {
     let path = c_string(path)?;
     let structure = structure.map(c_string).transpose()?;
     unsafe { call(|c| sys::tt_torch_save(c, path.as_ptr(), tensors.raw(), structure.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()))) }
 }
-/// Is anomaly mode on?
-pub fn anomaly_enabled() -> bool {
-    unsafe { sys::tt_anomaly_enabled(crate::context::ctx()) != 0 }
-}
-/// Every operator, its schema and forms, as JSON.
+/// Returns all operators with their schemas and forms, as JSON.
 pub fn manifest() -> String {
     unsafe { text_of(sys::tt_manifest()).into_owned() }
 }
-/// Scales the parameters' gradients so that the norm of all of them is at most max_norm; the norm that it was.
+/// Clips the gradient norm to max_norm and returns the norm before clipping: that of the gradients
+/// of all parameters as one vector. They are multiplied by max_norm / (norm + 1e-6) where that is
+/// less than 1. Parameters without a gradient are skipped.
 pub fn clip_grad_norm_(params: &[impl Borrow<Tensor>], max_norm: f64) -> Result<Tensor> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_clip_grad_norm_(c, params.as_ptr(), params.len() as i64, max_norm, std::ptr::null(), out)) }
 }
-/// Scales the parameters' gradients so that the norm of all of them is at most max_norm; the norm that it was.
+/// Clips the gradient norm to max_norm and returns the norm before clipping: that of the gradients
+/// of all parameters as one vector. They are multiplied by max_norm / (norm + 1e-6) where that is
+/// less than 1. Parameters without a gradient are skipped.
 pub fn clip_grad_norm_with_(params: &[impl Borrow<Tensor>], max_norm: f64, opts: ClipGradNormOpts) -> Result<Tensor> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_clip_grad_norm_(c, params.as_ptr(), params.len() as i64, max_norm, &opts.0, out)) }
 }
-/// Limits each element of the parameters' gradients to +-clip_value.
+/// Clips each element of the gradients of the parameters to \[-clip_value, clip_value\].
 pub fn clip_grad_value_(params: &[impl Borrow<Tensor>], clip_value: f64) -> Result<()> {
     let params = raw_list(params);
     unsafe { call(|c| sys::tt_clip_grad_value_(c, params.as_ptr(), params.len() as i64, clip_value)) }
 }
 
 impl Runtime {
-    /// Runs queued drops on this thread, outside calls; returns how many
+    /// Runs queued drops on this thread and returns their number. Call it outside of other calls.
     pub fn poll(&self) -> i64 {
         unsafe { sys::tt_runtime_poll(self.raw()) }
     }
 }
 
 impl Cancel {
-    /// Not yet requested.
+    /// Makes a token that can cancel calls; it is not set.
     pub fn new() -> Result<Cancel> {
         unsafe { call1(|c, out| sys::tt_cancel_new(c, out)) }
     }
-    /// Calls under it fail with `Status::Cancelled`, from the next kernel on.
+    /// Requests cancellation; callable from any thread. Calls under the token fail with
+    /// `Status::Cancelled` from the next kernel, or part of a long one, on. What a call commits (a
+    /// step, loaded values, running statistics) is committed as a whole.
     pub fn request(&self) {
         unsafe { sys::tt_cancel_request(self.raw()) }
     }
 }
 
 impl Generator {
-    /// One of its own, for options of operators.
+    /// Makes a generator with a seed.
     pub fn new(seed: u64) -> Result<Generator> {
         unsafe { call1(|c, out| sys::tt_generator_new(c, seed, out)) }
     }
 }
 
 impl Tensor {
-    /// As PyTorch prints it.
+    /// Prints the tensor as PyTorch does.
     pub fn print(&self) -> Result<String> {
         unsafe { call_text(|c, items, cap, n| sys::tt_tensor_print(c, self.raw(), items, cap, n)) }
     }
-    /// How many dimensions.
+    /// Returns the number of dimensions.
     pub fn ndim(&self) -> i64 {
         unsafe { sys::tt_tensor_ndim(self.raw()) }
     }
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn numel(&self) -> i64 {
         unsafe { sys::tt_tensor_numel(self.raw()) }
     }
-    /// Of a dimension, which may be negative; 0 if out of range.
+    /// Returns the size of a dimension, 0 if it is out of range. A negative one counts from the
+    /// last.
     pub fn size(&self, dim: i64) -> i64 {
         unsafe { sys::tt_tensor_size(self.raw(), dim) }
     }
-    /// Of the first element in the storage
+    /// Returns the position of the first element in the storage, in elements.
     pub fn offset(&self) -> i64 {
         unsafe { sys::tt_tensor_offset(self.raw()) }
     }
-    /// Of the whole storage.
+    /// Returns the size of the storage in bytes.
     pub fn storage_bytes(&self) -> i64 {
         unsafe { sys::tt_tensor_storage_bytes(self.raw()) }
     }
-    /// Counts in-place writes to the storage
+    /// Returns the number of in-place writes to the storage so far.
     pub fn version(&self) -> u32 {
         unsafe { sys::tt_tensor_version(self.raw()) }
     }
-    /// Row-major, without gaps.
+    /// Returns whether the elements are row-major and without gaps.
     pub fn is_contiguous(&self) -> bool {
         unsafe { sys::tt_tensor_is_contiguous(self.raw()) != 0 }
     }
-    /// False: over memory that was imported as read-only.
+    /// Returns whether the tensor may be written; memory that was imported or mapped as read-only
+    /// may not.
     pub fn is_writable(&self) -> bool {
         unsafe { sys::tt_tensor_is_writable(self.raw()) != 0 }
     }
-    /// Of a base, in the sense of autograd
+    /// Returns whether autograd treats the tensor as a view of another one.
     pub fn is_view(&self) -> bool {
         unsafe { sys::tt_tensor_is_view(self.raw()) != 0 }
     }
-    /// Not the result of a recorded operator.
+    /// Returns whether the tensor is a leaf: not the result of a recorded operator.
     pub fn is_leaf(&self) -> bool {
         unsafe { sys::tt_tensor_is_leaf(self.raw()) != 0 }
     }
-    /// A leaf that gradients are accumulated for, or a result of one.
+    /// Returns whether gradients are computed for the tensor: it is a leaf that asks for one, or
+    /// follows from such a leaf.
     pub fn requires_grad(&self) -> bool {
         unsafe { sys::tt_tensor_requires_grad(self.raw()) != 0 }
     }
-    /// Leaf gets the storage, shape and dtype of src; handles to leaf stay valid. A graph that needs leaf in the shape, dtype or device that it had fails with AUTOGRAD in backward.
+    /// Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay
+    /// valid. A graph that needs the leaf in its former shape, dtype or device fails with
+    /// `Status::Autograd` in backward.
     ///
     /// # Safety
-    /// Nothing else may use `self` while this runs, clones included, and no slice of its memory, shape or strides is alive.
+    /// While it runs, nothing else may use `self`, clones included, and no slice of its memory,
+    /// shape or strides may be alive.
     pub unsafe fn set_data(&self, src: &Tensor) -> Result<()> {
         call(|c| sys::tt_tensor_set_data(c, self.raw(), src.raw()))
     }
-    /// By a mixed index, which [`idx!`](crate::idx) makes.
+    /// Returns the elements at a mixed index. [`idx!`](crate::idx) makes mixed indices.
     pub fn index_get(&self, index: &[Index]) -> Result<Tensor> {
         let index = index_list(index);
         unsafe { call1(|c, out| sys::tt_index_get(c, self.raw(), index.as_ptr(), index.len() as i64, out)) }
     }
-    /// Writes value where index_get reads.
+    /// Writes value to the elements at a mixed index. [`idx!`](crate::idx) makes mixed indices.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory of `self` while this runs: clones alias.
+    /// While it runs, nothing else may read or write the memory of `self`: clones alias.
     pub unsafe fn index_set(&self, index: &[Index], value: &Tensor) -> Result<()> {
         let index = index_list(index);
         call(|c| sys::tt_index_set(c, self.raw(), index.as_ptr(), index.len() as i64, value.raw()))
     }
-    /// Keeps the gradient of a tensor that is no leaf, too.
+    /// Keeps the gradient of a tensor that is not a leaf, too.
     pub fn retain_grad(&self) -> Result<()> {
         unsafe { call(|c| sys::tt_retain_grad(c, self.raw())) }
     }
-    /// None: not yet.
+    /// Returns the accumulated gradient, None if there is none yet.
     pub fn grad(&self) -> Result<Option<Tensor>> {
         unsafe { call_opt(|c, out| sys::tt_tensor_grad(c, self.raw(), out)) }
     }
-    /// Replaces it.
+    /// Replaces the accumulated gradient. If `grad` is None: clears it.
     pub fn set_grad(&self, grad: Option<&Tensor>) -> Result<()> {
         unsafe { call(|c| sys::tt_tensor_set_grad(c, self.raw(), opt_raw(grad))) }
     }
-    /// Adds the gradients of self to the leaves' grad.
+    /// Computes the gradients of self and adds them to those of the leaves.
     pub fn backward(&self) -> Result<()> {
         unsafe { call(|c| sys::tt_backward(c, self.raw(), std::ptr::null())) }
     }
-    /// Adds the gradients of self to the leaves' grad.
+    /// Computes the gradients of self and adds them to those of the leaves.
     pub fn backward_with(&self, opts: BackwardOpts) -> Result<()> {
         unsafe { call(|c| sys::tt_backward(c, self.raw(), &opts.0)) }
     }
-    /// `f` may give what takes the gradient's place, before it is accumulated or passed on. The hook's number is for `remove_hook`.
+    /// Registers a callback that sees the gradient of self before it is accumulated or passed on,
+    /// and may replace it. Returns the number of the hook, by which it is removed.
     pub fn register_hook<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_register_hook(c, self.raw(), Some(callbacks::tt_grad_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
-    /// `f` sees a leaf after a gradient has been accumulated into it.
+    /// Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns
+    /// the number of the hook.
     pub fn register_accumulate_hook<F: Fn(&Tensor) -> Result<()> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_register_accumulate_hook(c, self.raw(), Some(callbacks::tt_accumulate_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
-    /// Takes a hook away, by what registering it gave.
+    /// Removes a hook by the number that registering it gave.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_remove_hook(c, self.raw(), id)) }
     }
-    /// The operator that made it; None: a leaf.
+    /// Returns the recorded operator that made the tensor, None if the tensor is a leaf.
     pub fn grad_fn(&self) -> Result<Option<Node>> {
         unsafe { call_opt(|c, out| sys::tt_tensor_grad_fn(c, self.raw(), out)) }
     }
 }
 
 impl StateDict {
-    /// An empty one.
+    /// Makes an empty state dict.
     pub fn new() -> Result<StateDict> {
         unsafe { call1(|c, out| sys::tt_state_dict_new(c, out)) }
     }
-    /// How many tensors.
+    /// Returns the number of tensors.
     pub fn len(&self) -> i64 {
         unsafe { sys::tt_state_dict_size(self.raw()) }
     }
-    /// Of the i-th.
+    /// Returns the name of the i-th tensor, None if there is no i-th tensor.
     pub fn name(&self, i: i64) -> Option<String> {
         unsafe { opt_text(sys::tt_state_dict_name(self.raw(), i)) }
     }
-    /// The index; INDEX if absent
+    /// Returns the position of a name; fails with `Status::Index` if it is absent.
     pub fn find(&self, name: &str) -> Result<i64> {
         let name = c_string(name)?;
         unsafe { call_value(|c, out| sys::tt_state_dict_find(c, self.raw(), name.as_ptr(), out)) }
     }
-    /// The i-th.
+    /// Returns the i-th tensor.
     pub fn get(&self, i: i64) -> Result<Tensor> {
         unsafe { call1(|c, out| sys::tt_state_dict_get(c, self.raw(), i, out)) }
     }
 }
 
 impl Module {
-    /// The class: "Linear".
+    /// Returns the class of the module, such as "Linear".
     pub fn class(&self) -> String {
         unsafe { text_of(sys::tt_module_type(self.raw())).into_owned() }
     }
-    /// Forward: inputs may hold NULL where an input is optional; INVALID_ARG tells how many a module takes. call: one in, one out.
+    /// Runs the module. A wrong number of inputs fails with `Status::InvalidArg`, which names the
+    /// right one.
     pub fn forward(&self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
         let inputs = raw_list(inputs);
         unsafe { call_list(|c, items, cap, n| sys::tt_module_forward(c, self.raw(), inputs.as_ptr() as *const *const _, inputs.len() as i64, items, cap, n)) }
     }
-    /// Forward of a module that takes one tensor and gives one.
+    /// Runs a module with one input and one output.
     pub fn call(&self, input: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, out| sys::tt_module_call(c, self.raw(), input.raw(), out)) }
     }
-    /// Training mode on or off, here and below.
+    /// Sets training mode for the module and all modules below it. A new module is in training
+    /// mode.
     pub fn train(&self, on: bool) -> Result<()> {
         unsafe { call(|c| sys::tt_module_train(c, self.raw(), on as i32)) }
     }
-    /// Is training mode on?
+    /// Returns whether the module is in training mode.
     pub fn training(&self) -> bool {
         unsafe { sys::tt_module_training(self.raw()) != 0 }
     }
-    /// Gradients of the parameters on or off (frozen), here and below.
+    /// Sets whether the parameters of the module and of all modules below it require gradients.
     pub fn requires_grad_(&self, on: bool) -> Result<()> {
         unsafe { call(|c| sys::tt_module_requires_grad_(c, self.raw(), on as i32)) }
     }
-    /// Gradients become absent
+    /// Clears the gradients of all parameters.
     pub fn zero_grad(&self) -> Result<()> {
         unsafe { call(|c| sys::tt_module_zero_grad(c, self.raw())) }
     }
-    /// Moves the tensors, here and below; dtypes of floating and complex ones. None keeps. Handles to the tensors stay valid.
+    /// Moves the tensors of the module and of all modules below it to a device, and converts
+    /// floating and complex ones to a dtype. Handles to the tensors stay valid. If `device` is
+    /// None: they stay where they are. If `dtype` is None: they keep theirs (0 in C).
     ///
     /// # Safety
-    /// Nothing else may use the tensors of `self` and of what is below it while this runs, on no thread, clones included, and no slice of their memory, shapes or strides is alive: all these change. [`Module::copy_to`] asks for nothing.
+    /// While it runs, nothing else may use the tensors of `self` and of the modules below it,
+    /// clones included, on any thread, and no slice of their memory, shapes or strides may be
+    /// alive: all of these change. [`Module::copy_to`] has no such condition.
     pub unsafe fn to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<()> {
         let device = device.map(Device::raw);
         call(|c| sys::tt_module_to(c, self.raw(), device.as_ref().map_or(std::ptr::null(), |d| d), dtype.map_or(0, |d| d as i32)))
     }
-    /// Deep; what is shared inside stays shared. Without hooks
+    /// Copies the module and all below it, without hooks. What is shared inside stays shared.
     pub fn copy(&self) -> Result<Module> {
         unsafe { call1(|c, out| sys::tt_module_copy(c, self.raw(), out)) }
     }
-    /// A leaf under a name without dots, in the place of what had it; None: declared, but absent.
+    /// Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. If
+    /// `tensor` is None: the parameter is declared, but absent.
     pub fn register_parameter(&self, name: &str, tensor: Option<&Tensor>) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_module_register_parameter(c, self.raw(), name.as_ptr(), opt_raw(tensor))) }
     }
-    /// A tensor that is no parameter; not persistent: no part of the state dict.
+    /// Sets or adds a buffer: a tensor that is no parameter. A state dict has it only if it is
+    /// persistent. If `tensor` is None: the buffer is declared, but absent.
     pub fn register_buffer(&self, name: &str, tensor: Option<&Tensor>, persistent: bool) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_module_register_buffer(c, self.raw(), name.as_ptr(), opt_raw(tensor), persistent as i32)) }
     }
-    /// A child under a name without dots. It may have several parents.
+    /// Sets or adds a child under a name without dots. A child may have several parents, but must
+    /// not be above itself.
     pub fn register_module(&self, name: &str, child: &Module) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_module_register_module(c, self.raw(), name.as_ptr(), child.raw())) }
     }
-    /// Under the number of its children so far: "0", "1", …
+    /// Adds a child under the number of the children so far: "0", "1", …
     pub fn append(&self, child: &Module) -> Result<()> {
         unsafe { call(|c| sys::tt_module_append(c, self.raw(), child.raw())) }
     }
-    /// How many.
+    /// Returns the number of children.
     pub fn num_children(&self) -> i64 {
         unsafe { sys::tt_module_num_children(self.raw()) }
     }
-    /// Of the i-th child.
+    /// Returns the name of the i-th child, None if there is no i-th child.
     pub fn child_name(&self, i: i64) -> Option<String> {
         unsafe { opt_text(sys::tt_module_child_name(self.raw(), i)) }
     }
-    /// The i-th.
+    /// Returns the i-th child.
     pub fn child(&self, i: i64) -> Result<Module> {
         unsafe { call1(|c, out| sys::tt_module_child(c, self.raw(), i, out)) }
     }
-    /// By path, "layers.0".
+    /// Returns the module at a path such as "layers.0"; fails with `Status::Index` if it is absent.
     pub fn get_submodule(&self, path: &str) -> Result<Module> {
         let path = c_string(path)?;
         unsafe { call1(|c, out| sys::tt_module_get_submodule(c, self.raw(), path.as_ptr(), out)) }
     }
-    /// By path, "layers.0.weight"; None: declared, but absent.
+    /// Returns the parameter or buffer at a path such as "layers.0.weight", None if it is declared,
+    /// but absent.
     pub fn get_tensor(&self, path: &str) -> Result<Option<Tensor>> {
         let path = c_string(path)?;
         unsafe { call_opt(|c, out| sys::tt_module_get_tensor(c, self.raw(), path.as_ptr(), out)) }
     }
-    /// Each parameter once, also if it has several names.
+    /// Lists the parameters, each once, even if it has several names.
     pub fn parameters(&self) -> Result<Vec<Tensor>> {
         unsafe { call_list(|c, items, cap, n| sys::tt_module_parameters(c, self.raw(), items, cap, n)) }
     }
-    /// Each parameter once, by its first name.
+    /// Lists the parameters, each once, under its first name.
     pub fn named_parameters(&self) -> Result<StateDict> {
         unsafe { call1(|c, out| sys::tt_module_named_parameters(c, self.raw(), out)) }
     }
-    /// Buffers by name.
+    /// Lists the buffers by name.
     pub fn named_buffers(&self) -> Result<StateDict> {
         unsafe { call1(|c, out| sys::tt_module_named_buffers(c, self.raw(), out)) }
     }
-    /// Parameters and persistent buffers under all their names.
+    /// Returns the parameters and persistent buffers under all their names. They share memory with
+    /// the module.
     pub fn state_dict(&self) -> Result<StateDict> {
         unsafe { call1(|c, out| sys::tt_module_state_dict(c, self.raw(), out)) }
     }
-    /// Copies the values; everything is checked before the first is written.
+    /// Copies the values of a state dict into the module. Everything is checked before the first
+    /// value is written.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         unsafe { call(|c| sys::tt_module_load_state_dict(c, self.raw(), state.raw(), std::ptr::null())) }
     }
-    /// Copies the values; everything is checked before the first is written.
+    /// Copies the values of a state dict into the module. Everything is checked before the first
+    /// value is written.
     pub fn load_state_dict_with(&self, state: &StateDict, opts: ModuleLoadStateDictOpts) -> Result<()> {
         unsafe { call(|c| sys::tt_module_load_state_dict(c, self.raw(), state.raw(), &opts.0)) }
     }
-    /// The tree as PyTorch prints it.
+    /// Prints the tree of modules as PyTorch does.
     pub fn print(&self) -> Result<String> {
         unsafe { call_text(|c, items, cap, n| sys::tt_module_print(c, self.raw(), items, cap, n)) }
     }
-    /// `f` sees the inputs before forward. What it gives, an empty list or as many tensors or None, takes their places.
+    /// Registers a callback that sees the inputs before forward and may replace them. Returns the
+    /// number of the hook, by which it is removed.
     pub fn register_forward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_forward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(Hook::new(f, false)), Some(drop_user::<Hook<F>>), out)) }
     }
-    /// `f` sees inputs and results after forward. What it gives, an empty list or as many tensors or None, takes the results' places.
+    /// Registers a callback that sees inputs and outputs after forward and may replace the outputs.
+    /// Returns the number of the hook.
     pub fn register_forward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_forward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(Hook::new(f, false)), Some(drop_user::<Hook<F>>), out)) }
     }
-    /// In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a gradient pass as copies; the graph keeps the module alive. It belongs to the thread that registers it: where a backward runs on another one, it fails.
+    /// Registers a callback that sees the gradients of the module's outputs in backward, before
+    /// those of its inputs are computed, and may replace them. It applies to calls that are
+    /// recorded from now on; an output without a gradient has None. Returns the number of the hook.
+    /// The hook belongs to the thread that registers it: where a backward runs on another one, it
+    /// fails.
     pub fn register_full_backward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_full_backward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(Hook::new(f, true)), Some(drop_user::<Hook<F>>), out)) }
     }
-    /// In backward, of a call that was recorded while the module had such hooks. Pre: on the gradients of its results, as they come. Then, on those (inputs) and on the gradients of the module's inputs (outs, which replacements of the same shape and dtype replace). NULL: no gradient came to that result; of inputs, all are NULL if none needs a gradient, else an input that got none has zeros. Inputs and results that need a gradient pass as copies; the graph keeps the module alive. It belongs to the thread that registers it: where a backward runs on another one, it fails.
+    /// Registers a callback that sees the gradients of the module's outputs and of its inputs in
+    /// backward, and may replace those of the inputs by tensors of the same shape and dtype. It
+    /// applies to calls that are recorded from now on. An output without a gradient has None; so
+    /// have all inputs if none needs a gradient, otherwise an input without one has zeros. Returns
+    /// the number of the hook. The hook belongs to the thread that registers it: where a backward
+    /// runs on another one, it fails.
     pub fn register_full_backward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_full_backward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(Hook::new(f, true)), Some(drop_user::<Hook<F>>), out)) }
     }
-    /// Takes a hook away, by what registering it gave.
+    /// Removes a hook by the number that registering it gave.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_module_remove_hook(c, self.raw(), id)) }
     }
 }
 
 impl SafeTensors {
-    /// Opens a file and checks its header; FORMAT names the byte and the reason. Tensors are read when they are asked for.
+    /// Opens a safetensors file and checks its header; `Status::Format` names the byte and the
+    /// reason. A tensor is read when it is asked for.
     pub fn open(path: &str) -> Result<SafeTensors> {
         let path = c_string(path)?;
         unsafe { call1(|c, out| sys::tt_safetensors_open(c, path.as_ptr(), out)) }
     }
-    /// As `open`, but the tensors lie in the file as mapped into memory.
+    /// Opens a safetensors file and maps it into memory: its tensors are read-only, and the system
+    /// reads them from the disk when they are used. The file must not be truncated while it is
+    /// mapped: the system would end the process.
     ///
     /// # Safety
-    /// Nobody may write the file or cut it while it is mapped, by this or a tensor of it: what was cut off stops the process.
+    /// Nobody may write or truncate the file while it is mapped by the result or by one of its
+    /// tensors: reading a part that was cut off ends the process.
     pub unsafe fn map(path: &str) -> Result<SafeTensors> {
         let path = c_string(path)?;
         call1(|c, out| sys::tt_safetensors_map(c, path.as_ptr(), out))
     }
-    /// How many tensors.
+    /// Returns the number of tensors.
     pub fn len(&self) -> i64 {
         unsafe { sys::tt_safetensors_size(self.raw()) }
     }
-    /// Of the i-th, in the order of the file.
+    /// Returns the name of the i-th tensor, in the order of the file, None if there is no i-th
+    /// tensor.
     pub fn name(&self, i: i64) -> Option<String> {
         unsafe { opt_text(sys::tt_safetensors_name(self.raw(), i)) }
     }
-    /// The index; INDEX if absent
+    /// Returns the position of a name; fails with `Status::Index` if it is absent.
     pub fn find(&self, name: &str) -> Result<i64> {
         let name = c_string(name)?;
         unsafe { call_value(|c, out| sys::tt_safetensors_find(c, self.raw(), name.as_ptr(), out)) }
     }
-    /// A new tensor on the CPU
+    /// Returns the i-th tensor, on the CPU.
     pub fn get(&self, i: i64) -> Result<Tensor> {
         unsafe { call1(|c, out| sys::tt_safetensors_get(c, self.raw(), i, out)) }
     }
-    /// How many pairs.
+    /// Returns the number of pairs of metadata.
     pub fn metadata_size(&self) -> i64 {
         unsafe { sys::tt_safetensors_metadata_size(self.raw()) }
     }
-    /// Of the i-th pair.
+    /// Returns the key of the i-th pair of metadata, None if there is no i-th pair.
     pub fn metadata_key(&self, i: i64) -> Option<String> {
         unsafe { opt_text(sys::tt_safetensors_metadata_key(self.raw(), i)) }
     }
-    /// Of the i-th pair.
+    /// Returns the value of the i-th pair of metadata, None if there is no i-th pair.
     pub fn metadata_value(&self, i: i64) -> Option<String> {
         unsafe { opt_text(sys::tt_safetensors_metadata_value(self.raw(), i)) }
     }
 }
 
 impl Node {
-    /// The forward operator.
+    /// Returns the name of the forward operator.
     pub fn name(&self) -> String {
         unsafe { text_of(sys::tt_node_name(self.raw())).into_owned() }
     }
-    /// How many.
+    /// Returns the number of differentiable inputs.
     pub fn num_inputs(&self) -> i64 {
         unsafe { sys::tt_node_num_inputs(self.raw()) }
     }
-    /// What made an input; None: a leaf or nothing.
+    /// Returns the node of an input, None if the input is a leaf, or needs no gradient.
     pub fn next(&self, input: i64) -> Result<Option<Node>> {
         unsafe { call_opt(|c, out| sys::tt_node_next(c, self.raw(), input, out)) }
     }
-    /// Pre: `f` sees the gradients of the operator's outputs, before its formula; else those of its inputs, after it. What it gives, an empty list or as many tensors or None, takes their places.
+    /// Registers a callback that sees gradients in backward and may replace them: if pre is set,
+    /// those of the operator's outputs before its formula runs, otherwise those of its inputs
+    /// afterwards. Returns the number of the hook.
     pub fn register_hook<F: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, pre: bool, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_node_register_hook(c, self.raw(), pre as i32, Some(callbacks::tt_node_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
-    /// Takes a hook away, by what registering it gave.
+    /// Removes a hook by the number that registering it gave.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_node_remove_hook(c, self.raw(), id)) }
     }
 }
 
 impl Optimizer {
-    /// Parameters with the values that the constructor was given; in one group already: INVALID_ARG.
+    /// Adds a group of parameters with the values that the constructor was given. A parameter that
+    /// is in a group already fails with `Status::InvalidArg`.
     pub fn add_param_group(&self, params: &[impl Borrow<Tensor>]) -> Result<()> {
         let params = raw_list(params);
         unsafe { call(|c| sys::tt_optim_add_param_group(c, self.raw(), params.as_ptr(), params.len() as i64)) }
     }
-    /// One step on every parameter that has a gradient, all or nothing.
+    /// Updates every parameter that has a gradient, all or none: everything is checked before
+    /// anything is written.
     pub fn step(&self) -> Result<()> {
         unsafe { call(|c| sys::tt_optim_step(c, self.raw())) }
     }
-    /// `f` clears the gradients, computes the loss and runs backward, recorded; then the step. The loss is given back.
+    /// Calls a callback that clears the gradients, computes the loss and runs backward, then
+    /// updates the parameters. Gradients are recorded during the callback. Returns the loss.
     pub fn step_closure<F: Fn() -> Result<Tensor>>(&self, f: F) -> Result<Tensor> {
         unsafe { call1(|c, out| sys::tt_optim_step_closure(c, self.raw(), Some(callbacks::tt_optim_closure::<F>), user(f), Some(drop_user::<F>), out)) }
     }
-    /// Gradients become absent, or else zero.
+    /// Clears the gradients of all parameters or, if set_to_none is not set, fills them with 0.
     pub fn zero_grad(&self, set_to_none: bool) -> Result<()> {
         unsafe { call(|c| sys::tt_optim_zero_grad(c, self.raw(), set_to_none as i32)) }
     }
-    /// How many.
+    /// Returns the number of groups.
     pub fn num_groups(&self) -> i64 {
         unsafe { sys::tt_optim_num_groups(self.raw()) }
     }
-    /// Of all groups
+    /// Returns the number of parameters in all groups.
     pub fn num_params(&self) -> i64 {
         unsafe { sys::tt_optim_num_params(self.raw()) }
     }
-    /// Parameters of a group; 0 if there is none
+    /// Returns the number of parameters in a group, 0 if there is no such group.
     pub fn group_size(&self, group: i64) -> i64 {
         unsafe { sys::tt_optim_group_size(self.raw(), group) }
     }
-    /// Counted through all groups.
+    /// Returns a parameter by its number, counted through all groups.
     pub fn param(&self, param: i64) -> Result<Tensor> {
         unsafe { call1(|c, out| sys::tt_optim_param(c, self.raw(), param, out)) }
     }
-    /// The values of a group by name; flags are 0 or 1. Schedulers keep initial_lr, max_lr, min_lr, base_momentum and max_momentum there too, absent (INDEX) until they are set.
+    /// Returns a value of a group by name; flags are 0 or 1. Schedulers keep initial_lr, max_lr,
+    /// min_lr, base_momentum and max_momentum there; until one is set it is absent, and the call
+    /// fails with `Status::Index`.
     pub fn get_f64(&self, group: i64, name: &str) -> Result<f64> {
         let name = c_string(name)?;
         unsafe { call_value(|c, out| sys::tt_optim_get_f64(c, self.raw(), group, name.as_ptr(), out)) }
     }
-    /// The values of a group by name; flags are 0 or 1. Schedulers keep initial_lr, max_lr, min_lr, base_momentum and max_momentum there too, absent (INDEX) until they are set.
+    /// Sets a value of a group by name; flags are 0 or 1.
     pub fn set_f64(&self, group: i64, name: &str, value: f64) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_optim_set_f64(c, self.raw(), group, name.as_ptr(), value)) }
     }
-    /// Shared with the optimizer (step: a copy); None if there is none yet.
+    /// Returns a state of a parameter by name: exp_avg, momentum_buffer, step, … It is shared with
+    /// the optimizer; step is a copy, in float32, None if there is none yet.
     pub fn get_state(&self, param: i64, name: &str) -> Result<Option<Tensor>> {
         let name = c_string(name)?;
         unsafe { call_opt(|c, out| sys::tt_optim_get_state(c, self.raw(), param, name.as_ptr(), out)) }
     }
-    /// A copy takes its place; None takes it away.
+    /// Replaces a state of a parameter by a copy of value, in the parameter's dtype, device and
+    /// layout. If `value` is None: removes it.
     pub fn set_state(&self, param: i64, name: &str, value: Option<&Tensor>) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_optim_set_state(c, self.raw(), param, name.as_ptr(), opt_raw(value))) }
     }
-    /// A tensor of the whole state: "state.3.exp_avg".
+    /// Returns the i-th tensor of the whole state and its name, such as "state.3.exp_avg"; fails
+    /// with `Status::Index` past the end.
     pub fn tensor_at(&self, i: i64) -> Result<(String, Tensor)> {
         unsafe { call_named(|c, name, cap, out| sys::tt_optim_tensor_at(c, self.raw(), i, name, cap, out as *mut *mut _)).map(|(name, out): (_, usize)| (name, Tensor::from_raw(out as *mut _))) }
     }
-    /// A number of the whole state: "state.3.step", "param_groups.0.lr".
+    /// Returns the i-th number of the whole state and its name, such as "state.3.step" or
+    /// "param_groups.0.lr"; fails with `Status::Index` past the end.
     pub fn number_at(&self, i: i64) -> Result<(String, f64)> {
         unsafe { call_named(|c, name, cap, out| sys::tt_optim_number_at(c, self.raw(), i, name, cap, out)) }
     }
-    /// How many tensors the state has.
+    /// Returns the number of tensors of the whole state.
     pub fn num_tensors(&self) -> i64 {
         unsafe { sys::tt_optim_num_tensors(self.raw()) }
     }
-    /// How many numbers the state has.
+    /// Returns the number of numbers of the whole state.
     pub fn num_numbers(&self) -> i64 {
         unsafe { sys::tt_optim_num_numbers(self.raw()) }
     }
-    /// A part of the state by the name that `tensor_at` or `number_at` gave.
+    /// Sets a tensor of the state by the name that tensor_at gave.
     pub fn load_tensor(&self, name: &str, value: &Tensor) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_optim_load_tensor(c, self.raw(), name.as_ptr(), value.raw())) }
     }
-    /// A part of the state by the name that `tensor_at` or `number_at` gave.
+    /// Sets a number of the state by the name that number_at gave.
     pub fn load_number(&self, name: &str, value: f64) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_optim_load_number(c, self.raw(), name.as_ptr(), value)) }
     }
-    /// `f(epoch, group)`: factor of the learning rate that the group had at the start. last_epoch: -1 starts.
+    /// Makes a scheduler that multiplies the initial learning rate of each group by what a callback
+    /// gives for the epoch and the group. last_epoch -1 starts a new schedule.
     pub fn lr_lambda<F: Fn(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F, last_epoch: i64) -> Result<Scheduler> {
         unsafe { call1(|c, out| sys::tt_lr_lambda(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>), user(f), Some(drop_user::<F>), last_epoch, out)) }
     }
-    /// `f(epoch, group)`: factor of the learning rate that the group has. last_epoch: -1 starts.
+    /// Makes a scheduler that multiplies the current learning rate of each group by what a callback
+    /// gives for the epoch and the group. last_epoch -1 starts a new schedule.
     pub fn lr_multiplicative<F: Fn(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F, last_epoch: i64) -> Result<Scheduler> {
         unsafe { call1(|c, out| sys::tt_lr_multiplicative(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>), user(f), Some(drop_user::<F>), last_epoch, out)) }
     }
 }
 
 impl Scheduler {
-    /// After the optimizer's step.
+    /// Goes to the next epoch. Call it after the step of the optimizer.
     pub fn step(&self) -> Result<()> {
         unsafe { call(|c| sys::tt_scheduler_step(c, self.raw())) }
     }
-    /// By the closed form, where there is one
+    /// Goes to a given epoch, by the closed form if the schedule has one.
     pub fn step_to(&self, epoch: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_scheduler_step_to(c, self.raw(), epoch)) }
     }
-    /// Steps taken, less one.
+    /// Returns the number of steps taken, less one.
     pub fn last_epoch(&self) -> i64 {
         unsafe { sys::tt_scheduler_last_epoch(self.raw()) }
     }
-    /// One per group
+    /// Returns the last learning rate of each group.
     pub fn get_last_lr(&self) -> Result<Vec<f64>> {
         unsafe { call_array(0.0, |c, items, cap, n| sys::tt_scheduler_get_last_lr(c, self.raw(), items, cap, n)) }
     }
-    /// How many numbers the state has.
+    /// Returns the number of numbers of the whole state.
     pub fn num_numbers(&self) -> i64 {
         unsafe { sys::tt_scheduler_num_numbers(self.raw()) }
     }
-    /// A number of the whole state: "last_epoch", "base_lrs.0".
+    /// Returns the i-th number of the whole state and its name, such as "last_epoch" or
+    /// "base_lrs.0"; "2.last_epoch" belongs to the third scheduler of a chain. Fails with
+    /// `Status::Index` past the end.
     pub fn number_at(&self, i: i64) -> Result<(String, f64)> {
         unsafe { call_named(|c, name, cap, out| sys::tt_scheduler_number_at(c, self.raw(), i, name, cap, out)) }
     }
-    /// A part of the state by the name that `tensor_at` or `number_at` gave.
+    /// Sets a number of the state by the name that number_at gave.
     pub fn load_number(&self, name: &str, value: f64) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_scheduler_load_number(c, self.raw(), name.as_ptr(), value)) }

@@ -5,7 +5,7 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Default)]
 pub struct StepOpts(pub(crate) sys::tt_lr_step_opts);
 impl StepOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> StepOpts {
         Self::default()
     }
@@ -16,7 +16,8 @@ impl StepOpts {
         self.0.gamma = value;
         self
     }
-    /// steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr; default: -1
+    /// Steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr;
+    /// default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> StepOpts {
         self.0.set |= sys::TT_LR_STEP_LAST_EPOCH;
@@ -41,7 +42,7 @@ pub fn step_with(optimizer: &Optimizer, step_size: i64, opts: StepOpts) -> Resul
 #[derive(Clone, Copy, Default)]
 pub struct MultiStepOpts(pub(crate) sys::tt_lr_multi_step_opts);
 impl MultiStepOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MultiStepOpts {
         Self::default()
     }
@@ -81,7 +82,7 @@ pub fn multi_step_with(optimizer: &Optimizer, milestones: &[i64], opts: MultiSte
 #[derive(Clone, Copy, Default)]
 pub struct ConstantOpts(pub(crate) sys::tt_lr_constant_opts);
 impl ConstantOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ConstantOpts {
         Self::default()
     }
@@ -124,7 +125,7 @@ pub fn constant_with(optimizer: &Optimizer, opts: ConstantOpts) -> Result<Schedu
 #[derive(Clone, Copy, Default)]
 pub struct LinearOpts(pub(crate) sys::tt_lr_linear_opts);
 impl LinearOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> LinearOpts {
         Self::default()
     }
@@ -158,13 +159,15 @@ impl LinearOpts {
     }
 }
 
-/// Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters steps.
+/// Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters
+/// steps.
 #[doc(alias = "LinearLR")]
 pub fn linear(optimizer: &Optimizer) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_linear(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
-/// Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters steps.
+/// Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters
+/// steps.
 #[doc(alias = "LinearLR")]
 pub fn linear_with(optimizer: &Optimizer, opts: LinearOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_linear(c, optimizer.raw(), &opts.0, out)) }
@@ -174,7 +177,7 @@ pub fn linear_with(optimizer: &Optimizer, opts: LinearOpts) -> Result<Scheduler>
 #[derive(Clone, Copy, Default)]
 pub struct ExponentialOpts(pub(crate) sys::tt_lr_exponential_opts);
 impl ExponentialOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ExponentialOpts {
         Self::default()
     }
@@ -203,7 +206,7 @@ pub fn exponential_with(optimizer: &Optimizer, gamma: f64, opts: ExponentialOpts
 #[derive(Clone, Copy, Default)]
 pub struct PolynomialOpts(pub(crate) sys::tt_lr_polynomial_opts);
 impl PolynomialOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> PolynomialOpts {
         Self::default()
     }
@@ -246,7 +249,7 @@ pub fn polynomial_with(optimizer: &Optimizer, opts: PolynomialOpts) -> Result<Sc
 #[derive(Clone, Copy, Default)]
 pub struct CosineAnnealingOpts(pub(crate) sys::tt_lr_cosine_annealing_opts);
 impl CosineAnnealingOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> CosineAnnealingOpts {
         Self::default()
     }
@@ -282,11 +285,11 @@ pub fn cosine_annealing_with(optimizer: &Optimizer, t_max: i64, opts: CosineAnne
 #[derive(Clone, Copy, Default)]
 pub struct OneCycleOpts<'a>(pub(crate) sys::tt_lr_one_cycle_opts, PhantomData<&'a ()>);
 impl<'a> OneCycleOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> OneCycleOpts<'a> {
         Self::default()
     }
-    /// or epochs and steps_per_epoch; default: none
+    /// Or epochs and steps_per_epoch; default: none.
     #[must_use]
     pub fn total_steps(mut self, value: i64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_TOTAL_STEPS;
@@ -307,7 +310,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.steps_per_epoch = value;
         self
     }
-    /// share of the steps in which the rate rises; default: 0.3
+    /// Share of the steps in which the rate rises; default: 0.3.
     #[must_use]
     pub fn pct_start(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_PCT_START;
@@ -328,7 +331,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.cycle_momentum = value as i32;
         self
     }
-    /// at max_lr; as max_lr; default: \[0.85\]
+    /// At max_lr; as max_lr; default: \[0.85\].
     #[must_use]
     pub fn base_momentum(mut self, value: &'a [f64]) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_BASE_MOMENTUM;
@@ -336,7 +339,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.n_base_momentum = value.len() as i64;
         self
     }
-    /// at the start; as max_lr; default: \[0.95\]
+    /// At the start; as max_lr; default: \[0.95\].
     #[must_use]
     pub fn max_momentum(mut self, value: &'a [f64]) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_MAX_MOMENTUM;
@@ -344,21 +347,21 @@ impl<'a> OneCycleOpts<'a> {
         self.0.n_max_momentum = value.len() as i64;
         self
     }
-    /// the rate starts with max_lr / div_factor; default: 25.0
+    /// The rate starts with max_lr / div_factor; default: 25.0.
     #[must_use]
     pub fn div_factor(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_DIV_FACTOR;
         self.0.div_factor = value;
         self
     }
-    /// and ends with its start / final_div_factor; default: 1e4
+    /// And ends with its start / final_div_factor; default: 1e4.
     #[must_use]
     pub fn final_div_factor(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR;
         self.0.final_div_factor = value;
         self
     }
-    /// falls as it has risen, then further; default: false
+    /// Falls as it has risen, then further; default: false.
     #[must_use]
     pub fn three_phase(mut self, value: bool) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_THREE_PHASE;
@@ -374,8 +377,8 @@ impl<'a> OneCycleOpts<'a> {
     }
 }
 
-/// One cycle: each learning rate rises to max_lr, then falls below where it began, while the momentum (or beta1) does the
-/// opposite.
+/// One cycle: each learning rate rises to max_lr, then falls below where it began, while the
+/// momentum (or beta1) does the opposite.
 ///
 /// - `max_lr`: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
@@ -383,8 +386,8 @@ pub fn one_cycle(optimizer: &Optimizer, max_lr: &[f64]) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, std::ptr::null(), out)) }
 }
 
-/// One cycle: each learning rate rises to max_lr, then falls below where it began, while the momentum (or beta1) does the
-/// opposite.
+/// One cycle: each learning rate rises to max_lr, then falls below where it began, while the
+/// momentum (or beta1) does the opposite.
 ///
 /// - `max_lr`: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
@@ -396,7 +399,7 @@ pub fn one_cycle_with(optimizer: &Optimizer, max_lr: &[f64], opts: OneCycleOpts)
 #[derive(Clone, Copy, Default)]
 pub struct SequentialOpts(pub(crate) sys::tt_lr_sequential_opts);
 impl SequentialOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SequentialOpts {
         Self::default()
     }

@@ -2,7 +2,8 @@
 use crate::prelude::*;
 
 impl Tensor {
-    /// Clamps each element to \[min_val, max_val\]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
+    /// Clamps each element to \[min_val, max_val\]; nan stays nan. The gradient is 0 outside the
+    /// interval and at its bounds.
     #[inline]
     pub fn hardtanh(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_hardtanh(c, self.raw(), std::ptr::null(), o0)) }
@@ -28,7 +29,8 @@ impl Tensor {
     pub unsafe fn hardtanh_with_(&self, opts: HardtanhOpts) -> Result<()> {
         call(|c| sys::tt_hardtanh_(c, self.raw(), &opts.0))
     }
-    /// Clamps each element to \[0, 6\]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
+    /// Clamps each element to \[0, 6\]; nan stays nan. The gradient is 0 outside the interval and at
+    /// its bounds.
     #[inline]
     pub fn relu6(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_relu6(c, self.raw(), o0)) }
@@ -93,7 +95,8 @@ impl Tensor {
     pub unsafe fn elu_with_(&self, opts: EluOpts) -> Result<()> {
         call(|c| sys::tt_elu_(c, self.raw(), &opts.0))
     }
-    /// Computes x \* Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal distribution.
+    /// Computes x \* Phi(x), elementwise; Phi is the cumulative distribution function of the standard
+    /// normal distribution.
     #[inline]
     pub fn gelu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_gelu(c, self.raw(), std::ptr::null(), o0)) }
@@ -210,7 +213,8 @@ impl Tensor {
     pub unsafe fn hardsigmoid_(&self) -> Result<()> {
         call(|c| sys::tt_hardsigmoid_(c, self.raw()))
     }
-    /// Gated linear unit: a \* sigmoid(b), where a and b are the first and second half of input along dim.
+    /// Gated linear unit: a \* sigmoid(b), where a and b are the first and second half of input along
+    /// dim.
     #[inline]
     pub fn glu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_glu(c, self.raw(), std::ptr::null(), o0)) }
@@ -338,7 +342,8 @@ impl Tensor {
         let other = other.into();
         call(|c| sys::tt_add_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()))
     }
-    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
+    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors
+    /// are not supported.
     ///
     /// - `other`: tensor or number to subtract
     #[inline]
@@ -382,7 +387,8 @@ impl Tensor {
     pub unsafe fn sub_with_into(&self, other: &Tensor, opts: SubOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sub_ex_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
     }
-    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
+    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors
+    /// are not supported.
     ///
     /// - `other`: tensor or number to subtract
     #[doc(alias = "sub")]
@@ -438,7 +444,8 @@ impl Tensor {
         let other = other.into();
         call(|c| sys::tt_sub_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()))
     }
-    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
+    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors
+    /// are not supported.
     #[inline]
     pub fn rsub(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rsub(c, self.raw(), other.raw(), o0)) }
@@ -448,7 +455,8 @@ impl Tensor {
     pub fn rsub_with(&self, other: &Tensor, opts: RsubOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rsub_ex(c, self.raw(), other.raw(), &opts.0, o0)) }
     }
-    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors are not supported.
+    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors
+    /// are not supported.
     #[doc(alias = "rsub")]
     #[inline]
     pub fn rsub_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -510,8 +518,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_mul_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_mul_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_mul_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are divided as
-    /// float32; with it, integer division by zero is an error.
+    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+    /// integers are divided as float32; with it, integer division by zero is an error.
     #[inline]
     pub fn div(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_div(c, self.raw(), other.raw(), std::ptr::null(), o0)) }
@@ -553,8 +561,8 @@ impl Tensor {
     pub unsafe fn div_with_into(&self, other: &Tensor, opts: DivOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_div_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
     }
-    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are divided as
-    /// float32; with it, integer division by zero is an error.
+    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+    /// integers are divided as float32; with it, integer division by zero is an error.
     #[doc(alias = "div")]
     #[inline]
     pub fn div_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -608,7 +616,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_into(c, self.raw(), v, &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_div_i64_into(c, self.raw(), v, &opts.0, dst.raw()), _ => sys::tt_div_scalar_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()) })
     }
-    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
+    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
+    /// No gradient.
     #[inline]
     pub fn floor_divide(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_floor_divide(c, self.raw(), other.raw(), o0)) }
@@ -629,7 +638,8 @@ impl Tensor {
     pub unsafe fn floor_divide_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_floor_divide_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
+    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
+    /// No gradient.
     #[doc(alias = "floor_divide")]
     #[inline]
     pub fn floor_divide_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -656,7 +666,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_floor_divide_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_floor_divide_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_floor_divide_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of self.
+    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
+    /// has the sign of self.
     #[inline]
     pub fn fmod(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_fmod(c, self.raw(), other.raw(), o0)) }
@@ -677,7 +688,8 @@ impl Tensor {
     pub unsafe fn fmod_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_fmod_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of self.
+    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
+    /// has the sign of self.
     #[doc(alias = "fmod")]
     #[inline]
     pub fn fmod_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -704,8 +716,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_fmod_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_fmod_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_fmod_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has the sign of
-    /// other.
+    /// Computes the remainder of the division rounded down, like % in Python, elementwise with
+    /// broadcasting. It has the sign of other.
     #[inline]
     pub fn remainder(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_remainder(c, self.raw(), other.raw(), o0)) }
@@ -726,8 +738,8 @@ impl Tensor {
     pub unsafe fn remainder_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_remainder_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has the sign of
-    /// other.
+    /// Computes the remainder of the division rounded down, like % in Python, elementwise with
+    /// broadcasting. It has the sign of other.
     #[doc(alias = "remainder")]
     #[inline]
     pub fn remainder_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -754,8 +766,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_remainder_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_remainder_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_remainder_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Computes the angle in radians between the positive x axis and the point (x = other, y = self), in \[-pi, pi\],
-    /// elementwise with broadcasting.
+    /// Computes the angle in radians between the positive x axis and the point (x = other, y = self),
+    /// in \[-pi, pi\], elementwise with broadcasting.
     #[inline]
     pub fn atan2(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_atan2(c, self.raw(), other.raw(), o0)) }
@@ -818,7 +830,8 @@ impl Tensor {
     pub unsafe fn pow_into(&self, exponent: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_pow_into(c, self.raw(), exponent.raw(), dst.raw()))
     }
-    /// Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
+    /// Raises each element of self to the power of a number. Integers cannot be raised to a negative
+    /// integer.
     #[doc(alias = "pow")]
     #[inline]
     pub fn pow_scalar(&self, exponent: impl Into<Scalar>) -> Result<Tensor> {
@@ -845,8 +858,8 @@ impl Tensor {
         let exponent = exponent.into();
         call(|c| match exponent { Scalar::Float(v) => sys::tt_pow_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_pow_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_pow_scalar_into(c, self.raw(), &exponent.raw(), dst.raw()) })
     }
-    /// Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the gradient
-    /// equally.
+    /// Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
+    /// share the gradient equally.
     #[doc(alias = "max")]
     #[inline]
     pub fn maximum(&self, other: &Tensor) -> Result<Tensor> {
@@ -861,8 +874,8 @@ impl Tensor {
     pub unsafe fn maximum_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_maximum_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the gradient
-    /// equally.
+    /// Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
+    /// share the gradient equally.
     #[doc(alias = "min")]
     #[inline]
     pub fn minimum(&self, other: &Tensor) -> Result<Tensor> {
@@ -877,8 +890,8 @@ impl Tensor {
     pub unsafe fn minimum_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_minimum_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Clamps each element to \[min, max\]; nan stays nan. At least one bound must be given. The gradient is 0 outside the
-    /// interval and at its bounds.
+    /// Clamps each element to \[min, max\]; nan stays nan. At least one bound must be given. The
+    /// gradient is 0 outside the interval and at its bounds.
     ///
     /// - `min`: lower bound; none: unbounded
     /// - `max`: upper bound; none: unbounded
@@ -908,8 +921,8 @@ impl Tensor {
         let max = max.map(Scalar::raw);
         call(|c| sys::tt_clamp_into(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s), max.as_ref().map_or(std::ptr::null(), |s| s), dst.raw()))
     }
-    /// Clamps each element to \[min, max\], where the bounds are tensors that broadcast with self. At least one bound must be
-    /// given.
+    /// Clamps each element to \[min, max\], where the bounds are tensors that broadcast with self. At
+    /// least one bound must be given.
     ///
     /// - `min`: lower bounds; none: unbounded
     /// - `max`: upper bounds; none: unbounded
@@ -936,7 +949,8 @@ impl Tensor {
     pub unsafe fn clamp_tensor_into(&self, min: Option<&Tensor>, max: Option<&Tensor>, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_clamp_tensor_into(c, self.raw(), opt_raw(min), opt_raw(max), dst.raw()))
     }
-    /// Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a multiple.
+    /// Splits self along dim into views of size split_size. The last view is smaller if the size of dim
+    /// is not a multiple.
     ///
     /// - `split_size`: size of each view along dim
     #[inline]
@@ -981,8 +995,8 @@ impl Tensor {
     pub fn flip(&self, dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_flip(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start. Without dims,
-    /// self is flattened first and then restored to its shape.
+    /// Returns a copy whose elements are shifted along dims; elements shifted past the end continue at
+    /// the start. Without dims, self is flattened first and then restored to its shape.
     ///
     /// - `shifts`: numbers of positions, one per dimension; may be negative
     /// - `dims`: dimensions to shift along; an empty list: the flattened tensor
@@ -990,14 +1004,16 @@ impl Tensor {
     pub fn roll(&self, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_roll(c, self.raw(), shifts.as_ptr(), shifts.len() as i64, dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Repeats self repeats\[i\] times along dimension i. Additional entries of repeats become leading dimensions.
+    /// Repeats self repeats\[i\] times along dimension i. Additional entries of repeats become leading
+    /// dimensions.
     ///
     /// - `repeats`: numbers of copies, at least one entry per dimension of self
     #[inline]
     pub fn repeat(&self, repeats: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_repeat(c, self.raw(), repeats.as_ptr(), repeats.len() as i64, o0)) }
     }
-    /// Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
+    /// Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has
+    /// dimensions.
     ///
     /// - `dims`: numbers of copies along the last dimensions
     #[inline]
@@ -1028,13 +1044,14 @@ impl Tensor {
     pub fn constant_pad_nd_with(&self, pad: &[i64], opts: ConstantPadNdOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64, &opts.0, o0)) }
     }
-    /// Computes dropout(softmax(query @ key^T \* scale + attn_mask)) @ value over the last two dimensions, without storing the
-    /// matrix of scores. Queries whose keys are all masked give zeros.
+    /// Computes dropout(softmax(query @ key^T \* scale + attn_mask)) @ value over the last two
+    /// dimensions, without storing the matrix of scores. Queries whose keys are all masked give zeros.
     ///
     /// - `query`: (…, heads, L, E)
     /// - `key`: (…, heads, S, E)
     /// - `value`: (…, heads, S, Ev); the result is (…, heads, L, Ev)
-    /// - `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the scores
+    /// - `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating:
+    ///   added to the scores
     #[inline]
     pub fn scaled_dot_product_attention(&self, key: &Tensor, value: &Tensor, attn_mask: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(), value.raw(), opt_raw(attn_mask), std::ptr::null(), o0)) }
@@ -1188,7 +1205,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_xor_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_xor_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
+    /// Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
+    /// gradient.
     #[inline]
     pub fn bitwise_not(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_not(c, self.raw(), o0)) }
@@ -1209,8 +1227,8 @@ impl Tensor {
     pub unsafe fn bitwise_not_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_not_into(c, self.raw(), dst.raw()))
     }
-    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where other is
-    /// negative or at least the number of bits.
+    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
+    /// is 0 where other is negative or at least the number of bits.
     #[inline]
     pub fn bitwise_left_shift(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_left_shift(c, self.raw(), other.raw(), o0)) }
@@ -1231,8 +1249,8 @@ impl Tensor {
     pub unsafe fn bitwise_left_shift_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_left_shift_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where other is
-    /// negative or at least the number of bits.
+    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
+    /// is 0 where other is negative or at least the number of bits.
     #[doc(alias = "bitwise_left_shift")]
     #[inline]
     pub fn bitwise_left_shift_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1259,8 +1277,8 @@ impl Tensor {
         let other = other.into();
         call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_left_shift_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
     }
-    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied, so the
-    /// result is 0 or -1 where other is negative or at least the number of bits.
+    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
+    /// bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     #[inline]
     pub fn bitwise_right_shift(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_bitwise_right_shift(c, self.raw(), other.raw(), o0)) }
@@ -1281,8 +1299,8 @@ impl Tensor {
     pub unsafe fn bitwise_right_shift_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bitwise_right_shift_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied, so the
-    /// result is 0 or -1 where other is negative or at least the number of bits.
+    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
+    /// bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     #[doc(alias = "bitwise_right_shift")]
     #[inline]
     pub fn bitwise_right_shift_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1618,7 +1636,8 @@ impl Tensor {
     pub unsafe fn logical_not_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_not_into(c, self.raw(), dst.raw()))
     }
-    /// Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
+    /// Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan
+    /// is nonzero.
     #[inline]
     pub fn logical_and(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_and(c, self.raw(), other.raw(), o0)) }
@@ -1639,8 +1658,8 @@ impl Tensor {
     pub unsafe fn logical_and_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_and_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is
-    /// nonzero.
+    /// Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result
+    /// is bool; nan is nonzero.
     #[inline]
     pub fn logical_or(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_or(c, self.raw(), other.raw(), o0)) }
@@ -1661,7 +1680,8 @@ impl Tensor {
     pub unsafe fn logical_or_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logical_or_into(c, self.raw(), other.raw(), dst.raw()))
     }
-    /// Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
+    /// Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result
+    /// is bool; nan is nonzero.
     #[inline]
     pub fn logical_xor(&self, other: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_logical_xor(c, self.raw(), other.raw(), o0)) }
@@ -1700,7 +1720,8 @@ impl Tensor {
     ///
     /// - `input`: (N, C, L) or (C, L)
     /// - `weight`: (out, C / groups, k)
-    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
+    ///   be 1
     /// - `bias`: (out); none: no bias
     #[doc(alias = "conv1d")]
     #[inline]
@@ -1715,7 +1736,8 @@ impl Tensor {
         let padding = c_string(padding)?;
         unsafe { call1(|c, o0| sys::tt_conv1d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
+    /// Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input
+    /// or weight is.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (out, C / groups, kh, kw)
@@ -1733,7 +1755,8 @@ impl Tensor {
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (out, C / groups, kh, kw)
-    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
+    ///   be 1
     /// - `bias`: (out); none: no bias
     #[doc(alias = "conv2d")]
     #[inline]
@@ -1766,7 +1789,8 @@ impl Tensor {
     ///
     /// - `input`: (N, C, D, H, W) or (C, D, H, W)
     /// - `weight`: (out, C / groups, kd, kh, kw)
-    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
+    ///   be 1
     /// - `bias`: (out); none: no bias
     #[doc(alias = "conv3d")]
     #[inline]
@@ -1823,7 +1847,8 @@ impl Tensor {
     pub fn conv_transpose3d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose3dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
     }
-    /// Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and device.
+    /// Copies the elements of src into self. src is broadcast to the shape of self and converted to its
+    /// dtype and device.
     ///
     /// # Safety
     /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
@@ -1857,7 +1882,8 @@ impl Tensor {
     pub unsafe fn copy_with_into(&self, opts: CopyOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_clone_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is false.
+    /// Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes
+    /// and copy is false.
     #[inline]
     pub fn to(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_to(c, self.raw(), std::ptr::null(), o0)) }
@@ -1919,7 +1945,8 @@ impl Tensor {
     pub fn ones_like_with(&self, opts: OnesLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_ones_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
+    /// Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
+    /// kept.
     #[inline]
     pub fn full_like(&self, fill_value: impl Into<Scalar>) -> Result<Tensor> {
         let fill_value = fill_value.into();
@@ -1931,11 +1958,12 @@ impl Tensor {
         let fill_value = fill_value.into();
         unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_like_f64(c, self.raw(), v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v, &opts.0, o0), _ => sys::tt_full_like_scalar(c, self.raw(), &fill_value.raw(), &opts.0, o0) }) }
     }
-    /// Gathers elements along dim: out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and likewise for other dimensions.
-    /// The result has the shape of index.
+    /// Gathers elements along dim: out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and likewise
+    /// for other dimensions. The result has the shape of index.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self; it may be smaller than self outside dim
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
+    ///   self; it may be smaller than self outside dim
     #[inline]
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_gather(c, self.raw(), dim, index.raw(), o0)) }
@@ -1948,11 +1976,12 @@ impl Tensor {
     pub unsafe fn gather_into(&self, dim: i64, index: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_gather_into(c, self.raw(), dim, index.raw(), dst.raw()))
     }
-    /// Returns a copy of self to which src is added along dim: out\[index\[i\]\[j\]\]\[j\] += src\[i\]\[j\] for dim 0, and
-    /// likewise for other dimensions. Repeated indices accumulate.
+    /// Returns a copy of self to which src is added along dim: out\[index\[i\]\[j\]\]\[j\] +=
+    /// src\[i\]\[j\] for dim 0, and likewise for other dimensions. Repeated indices accumulate.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
+    ///   self
     /// - `src`: values to add; at least as large as index in every dimension
     #[inline]
     pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
@@ -1982,7 +2011,8 @@ impl Tensor {
     pub unsafe fn index_select_into(&self, dim: i64, index: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_index_select_into(c, self.raw(), dim, index.raw(), dst.raw()))
     }
-    /// Returns a copy of self in which alpha \* source\[i\] is added to entry index\[i\] of dim. Repeated indices accumulate.
+    /// Returns a copy of self in which alpha \* source\[i\] is added to entry index\[i\] of dim.
+    /// Repeated indices accumulate.
     ///
     /// - `dim`: dimension to index
     /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
@@ -2028,9 +2058,11 @@ impl Tensor {
     pub unsafe fn index_add_with_into(&self, dim: i64, index: &Tensor, source: &Tensor, opts: IndexAddOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_index_add_ex_into(c, self.raw(), dim, index.raw(), source.raw(), &opts.0, dst.raw()))
     }
-    /// Returns a copy of self with values written at the positions self\[indices\]. Negative positions count from the end.
+    /// Returns a copy of self with values written at the positions self\[indices\]. Negative positions
+    /// count from the end.
     ///
-    /// - `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has, or none
+    /// - `indices`: for each dimension an integer tensor, a bool tensor, which covers as many
+    ///   dimensions as it has, or none
     /// - `values`: broadcast to the shape of self\[indices\]; must have the dtype of self
     /// - `accumulate`: whether values are added instead of written; repeated positions accumulate
     #[inline]
@@ -2047,7 +2079,8 @@ impl Tensor {
         let indices = opt_list(indices);
         call(|c| sys::tt_index_put_(c, self.raw(), indices.as_ptr() as *const *const _, indices.len() as i64, values.raw(), accumulate as i32))
     }
-    /// Looks up the rows of weight at indices. The result has the shape of indices followed by features.
+    /// Looks up the rows of weight at indices. The result has the shape of indices followed by
+    /// features.
     ///
     /// - `weight`: (rows, features)
     /// - `indices`: integer tensor of any shape with values in \[0, rows)
@@ -2060,11 +2093,13 @@ impl Tensor {
     pub fn embedding_with(&self, indices: &Tensor, opts: EmbeddingOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), &opts.0, o0)) }
     }
-    /// Returns a copy of self with src written along dim: out\[index\[i\]\[j\]\]\[j\] = src\[i\]\[j\] for dim 0, and likewise
-    /// for other dimensions. If positions repeat, it is undefined which value is written.
+    /// Returns a copy of self with src written along dim: out\[index\[i\]\[j\]\]\[j\] = src\[i\]\[j\]
+    /// for dim 0, and likewise for other dimensions. If positions repeat, it is undefined which value
+    /// is written.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
+    ///   self
     /// - `src`: values to write; at least as large as index in every dimension
     #[inline]
     pub fn scatter(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
@@ -2110,7 +2145,8 @@ impl Tensor {
     /// Returns a copy of self with value written at all positions of index along dim, like scatter.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as self
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
+    ///   self
     #[doc(alias = "scatter")]
     #[inline]
     pub fn scatter_value(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
@@ -2207,7 +2243,8 @@ impl Tensor {
         let value = value.into();
         call(|c| match value { Scalar::Float(v) => sys::tt_index_fill_f64_(c, self.raw(), dim, index.raw(), v), Scalar::Int(v) => sys::tt_index_fill_i64_(c, self.raw(), dim, index.raw(), v), _ => sys::tt_index_fill_scalar_(c, self.raw(), dim, index.raw(), &value.raw()) })
     }
-    /// Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a gradient.
+    /// Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
+    /// also receives a gradient.
     ///
     /// - `dim`: dimension to index
     /// - `index`: 1-D or 0-D integer tensor; negative positions count from the end
@@ -2269,8 +2306,8 @@ impl Tensor {
     pub unsafe fn masked_select_into(&self, mask: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_masked_select_into(c, self.raw(), mask.raw(), dst.raw()))
     }
-    /// Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-major
-    /// order.
+    /// Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
+    /// self.ndim), in row-major order.
     #[inline]
     pub fn nonzero(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_nonzero(c, self.raw(), o0)) }
@@ -2283,8 +2320,8 @@ impl Tensor {
     pub unsafe fn nonzero_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_nonzero_into(c, self.raw(), dst.raw()))
     }
-    /// Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the shape of
-    /// self followed by num_classes.
+    /// Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The
+    /// result has the shape of self followed by num_classes.
     ///
     /// - `input`: int64 tensor of classes
     #[inline]
@@ -2296,7 +2333,8 @@ impl Tensor {
     pub fn one_hot_with(&self, opts: OneHotOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_one_hot(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
+    /// Returns the lower triangles of the matrices in the last two dimensions; elements above the
+    /// diagonal are 0.
     #[inline]
     pub fn tril(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_tril(c, self.raw(), std::ptr::null(), o0)) }
@@ -2338,7 +2376,8 @@ impl Tensor {
     pub unsafe fn tril_with_into(&self, opts: TrilOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_tril_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
+    /// Returns the upper triangles of the matrices in the last two dimensions; elements below the
+    /// diagonal are 0.
     #[inline]
     pub fn triu(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_triu(c, self.raw(), std::ptr::null(), o0)) }
@@ -2380,8 +2419,8 @@ impl Tensor {
     pub unsafe fn triu_with_into(&self, opts: TriuOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_triu_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other are
-    /// promoted.
+    /// Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of
+    /// self and other are promoted.
     ///
     /// - `condition`: bool tensor
     #[inline]
@@ -2396,7 +2435,8 @@ impl Tensor {
     pub unsafe fn where_into(&self, input: &Tensor, other: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_where_into(c, self.raw(), input.raw(), other.raw(), dst.raw()))
     }
-    /// Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype of self.
+    /// Replaces the elements of self by value where mask is true. self and mask broadcast; the result
+    /// has the dtype of self.
     ///
     /// - `mask`: bool tensor
     /// - `value`: number; must fit the dtype of self
@@ -2414,7 +2454,8 @@ impl Tensor {
         let value = value.into();
         call(|c| match value { Scalar::Float(v) => sys::tt_masked_fill_f64_(c, self.raw(), mask.raw(), v), Scalar::Int(v) => sys::tt_masked_fill_i64_(c, self.raw(), mask.raw(), v), _ => sys::tt_masked_fill_scalar_(c, self.raw(), mask.raw(), &value.raw()) })
     }
-    /// Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
+    /// Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
+    /// gradient.
     ///
     /// - `mask`: bool tensor
     /// - `value`: 0-dim tensor
@@ -2432,8 +2473,8 @@ impl Tensor {
     pub unsafe fn masked_fill_tensor_(&self, mask: &Tensor, value: &Tensor) -> Result<()> {
         call(|c| sys::tt_masked_fill_(c, self.raw(), mask.raw(), value.raw()))
     }
-    /// Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for matrices
-    /// with nan or inf.
+    /// Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It
+    /// is nan for matrices with nan or inf.
     #[inline]
     pub fn nuclear_norm(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_nuclear_norm(c, self.raw(), std::ptr::null(), o0)) }
@@ -2479,8 +2520,8 @@ impl Tensor {
     pub fn mse_loss_with(&self, target: &Tensor, opts: MseLossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_mse_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Computes, with d = |input - target|, d^2 / (2 \* beta) where d \< beta and d - beta / 2 elsewhere, with broadcasting,
-    /// and reduces it.
+    /// Computes, with d = |input - target|, d^2 / (2 \* beta) where d \< beta and d - beta / 2
+    /// elsewhere, with broadcasting, and reduces it.
     #[inline]
     pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_smooth_l1_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2490,8 +2531,8 @@ impl Tensor {
     pub fn smooth_l1_loss_with(&self, target: &Tensor, opts: SmoothL1LossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_smooth_l1_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Computes, with d = |input - target|, d^2 / 2 where d \<= delta and delta \* (d - delta / 2) elsewhere, with
-    /// broadcasting, and reduces it.
+    /// Computes, with d = |input - target|, d^2 / 2 where d \<= delta and delta \* (d - delta / 2)
+    /// elsewhere, with broadcasting, and reduces it.
     #[inline]
     pub fn huber_loss(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2501,8 +2542,8 @@ impl Tensor {
     pub fn huber_loss_with(&self, target: &Tensor, opts: HuberLossOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Computes -(target \* log(input) + (1 - target) \* log(1 - input)), elementwise, and reduces it. Logarithms are clamped
-    /// to at least -100.
+    /// Computes -(target \* log(input) + (1 - target) \* log(1 - input)), elementwise, and reduces it.
+    /// Logarithms are clamped to at least -100.
     ///
     /// - `input`: probabilities in \[0, 1\]
     /// - `target`: tensor of the shape of input
@@ -2515,7 +2556,8 @@ impl Tensor {
     pub fn binary_cross_entropy_with(&self, target: &Tensor, opts: BinaryCrossEntropyOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
+    /// Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise,
+    /// and reduces it.
     ///
     /// - `target`: tensor of the shape of input
     #[inline]
@@ -2527,8 +2569,8 @@ impl Tensor {
     pub fn binary_cross_entropy_with_logits_with(&self, target: &Tensor, opts: BinaryCrossEntropyWithLogitsOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Computes the Kullback-Leibler divergence target \* (log(target) - input), elementwise with broadcasting, and reduces it.
-    /// It is 0 where target is 0.
+    /// Computes the Kullback-Leibler divergence target \* (log(target) - input), elementwise with
+    /// broadcasting, and reduces it. It is 0 where target is 0.
     ///
     /// - `input`: log-probabilities
     /// - `target`: probabilities, or log-probabilities if log_target is true
@@ -2557,7 +2599,8 @@ impl Tensor {
     /// Computes the cross entropy between softmax(input) and target, and reduces it.
     ///
     /// - `input`: logits of shape (C), (N, C) or (N, C, d1, …)
-    /// - `target`: classes in \[0, C) with the shape of input without C, or probabilities with the shape of input
+    /// - `target`: classes in \[0, C) with the shape of input without C, or probabilities with the
+    ///   shape of input
     #[inline]
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
@@ -2567,8 +2610,8 @@ impl Tensor {
     pub fn cross_entropy_with(&self, target: &Tensor, opts: CrossEntropyOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the result; leading
-    /// dimensions are a batch and broadcast.
+    /// Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped
+    /// from the result; leading dimensions are a batch and broadcast.
     ///
     /// - `input`: (…, n, m) or (m)
     /// - `other`: (…, m, p) or (m)
@@ -2593,7 +2636,8 @@ impl Tensor {
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_linear(c, self.raw(), weight.raw(), opt_raw(bias), o0)) }
     }
-    /// Computes beta \* self + alpha \* (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+    /// Computes beta \* self + alpha \* (mat1 @ mat2). self broadcasts; it is ignored, including nan,
+    /// if beta is 0.
     ///
     /// - `mat1`: (n, m)
     /// - `mat2`: (m, p)
@@ -2638,8 +2682,8 @@ impl Tensor {
     pub unsafe fn addmm_with_into(&self, mat1: &Tensor, mat2: &Tensor, opts: AddmmOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_addmm_into(c, self.raw(), mat1.raw(), mat2.raw(), &opts.0, dst.raw()))
     }
-    /// Computes beta \* self + alpha \* (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored, including
-    /// nan, if beta is 0.
+    /// Computes beta \* self + alpha \* (batch1 @ batch2) for batches of matrices. self broadcasts; it
+    /// is ignored, including nan, if beta is 0.
     ///
     /// - `batch1`: (b, n, m)
     /// - `batch2`: (b, m, p)
@@ -2764,8 +2808,9 @@ impl Tensor {
     pub unsafe fn outer_into(&self, vec2: &Tensor, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_outer_into(c, self.raw(), vec2.raw(), dst.raw()))
     }
-    /// Batch normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel (dimension 1). In training,
-    /// mean and variance are those of the batch, and running_mean and running_var are updated; otherwise these two are used.
+    /// Batch normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel
+    /// (dimension 1). In training, mean and variance are those of the batch, and running_mean and
+    /// running_var are updated; otherwise these two are used.
     ///
     /// - `input`: (N, C) or (N, C, …)
     /// - `running_mean`: (C), or none; updated in training
@@ -2787,8 +2832,8 @@ impl Tensor {
     pub unsafe fn batch_norm_with(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: BatchNormOpts) -> Result<Tensor> {
         call1(|c, o0| sys::tt_batch_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0))
     }
-    /// Group normalization: (x - mean) / sqrt(variance + eps) \* weight + bias, with mean and variance over C / num_groups
-    /// channels of each sample.
+    /// Group normalization: (x - mean) / sqrt(variance + eps) \* weight + bias, with mean and variance
+    /// over C / num_groups channels of each sample.
     ///
     /// - `input`: (N, C) or (N, C, …)
     /// - `num_groups`: number of groups; must divide C
@@ -2803,9 +2848,9 @@ impl Tensor {
     pub fn group_norm_with(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: GroupNormOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
     }
-    /// Instance normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel of each sample. If
-    /// use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated; otherwise
-    /// these two are used.
+    /// Instance normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel of
+    /// each sample. If use_input_stats is true, the statistics are those of input, and running_mean and
+    /// running_var are updated; otherwise these two are used.
     ///
     /// - `input`: (N, C, …)
     /// - `running_mean`: (C), or none; updated if use_input_stats is true
@@ -2840,8 +2885,8 @@ impl Tensor {
     pub fn rms_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>, opts: RmsNormOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), &opts.0, o0)) }
     }
-    /// Layer normalization: (x - mean) / sqrt(variance + eps) \* weight + bias over the last dimensions, with the biased
-    /// variance.
+    /// Layer normalization: (x - mean) / sqrt(variance + eps) \* weight + bias over the last
+    /// dimensions, with the biased variance.
     ///
     /// - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
     /// - `weight`: of shape normalized_shape; none: 1
@@ -2886,7 +2931,8 @@ impl Tensor {
     /// Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
-    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the
+    ///   arguments below
     #[inline]
     pub fn max_pool2d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
@@ -2896,10 +2942,12 @@ impl Tensor {
     pub fn max_pool2d_with(&self, kernel_size: &[i64], opts: MaxPool2dOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
     }
-    /// Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
+    /// Returns the maximum of each window, like max_pool2d, and its index in the flattened last two
+    /// dimensions.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
-    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the
+    ///   arguments below
     #[inline]
     pub fn max_pool2d_with_indices(&self, kernel_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -2911,7 +2959,8 @@ impl Tensor {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_max_pool2d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
+    /// Divides the last dimension evenly into output_size windows and returns the maximum of each and
+    /// its index.
     ///
     /// - `input`: (N, C, L) or (C, L)
     /// - `output_size`: number of windows
@@ -2920,8 +2969,8 @@ impl Tensor {
         let mut o1 = std::ptr::null_mut();
         unsafe { Ok((call1(|c, o0| sys::tt_adaptive_max_pool1d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1))) }
     }
-    /// Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index in the
-    /// flattened dimensions.
+    /// Divides the last two dimensions evenly into output_size windows and returns the maximum of each
+    /// and its index in the flattened dimensions.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `output_size`: numbers of windows along both dimensions, or one number for both
@@ -2946,7 +2995,8 @@ impl Tensor {
     /// Returns the mean of each window of the last two dimensions.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
-    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the
+    ///   arguments below
     #[inline]
     pub fn avg_pool2d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
@@ -2972,7 +3022,8 @@ impl Tensor {
     pub fn adaptive_avg_pool2d(&self, output_size: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_adaptive_avg_pool2d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0)) }
     }
-    /// Returns random numbers, uniformly distributed in \[0, 1), in the shape of self. The strides of a dense self are kept.
+    /// Returns random numbers, uniformly distributed in \[0, 1), in the shape of self. The strides of a
+    /// dense self are kept.
     #[inline]
     pub fn rand_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rand_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -2982,7 +3033,8 @@ impl Tensor {
     pub fn rand_like_with(&self, opts: RandLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_rand_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self are kept.
+    /// Returns random numbers from the standard normal distribution in the shape of self. The strides
+    /// of a dense self are kept.
     #[inline]
     pub fn randn_like(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_randn_like(c, self.raw(), std::ptr::null(), o0)) }
@@ -2992,7 +3044,8 @@ impl Tensor {
     pub fn randn_like_with(&self, opts: RandnLikeOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_randn_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
+    /// Draws 1 with the probability given by each element of self, else 0. The result has the dtype of
+    /// self.
     ///
     /// - `input`: probabilities in \[0, 1\]
     #[inline]
@@ -3020,7 +3073,8 @@ impl Tensor {
     pub unsafe fn bernoulli_with_into(&self, opts: BernoulliOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bernoulli_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
+    /// Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are
+    /// ignored.
     ///
     /// - `p`: probability in \[0, 1\]
     #[doc(alias = "bernoulli")]
@@ -3052,8 +3106,8 @@ impl Tensor {
     pub unsafe fn bernoulli_p_with_(&self, p: f64, opts: BernoulliPOpts) -> Result<()> {
         call(|c| sys::tt_bernoulli_p_(c, self.raw(), p, &opts.0))
     }
-    /// Returns random integers, uniformly distributed in \[low, high), in the shape of self. The strides of a dense self are
-    /// kept.
+    /// Returns random integers, uniformly distributed in \[low, high), in the shape of self. The
+    /// strides of a dense self are kept.
     ///
     /// - `low`: smallest value
     /// - `high`: upper bound of the values, which it excludes
@@ -3084,8 +3138,8 @@ impl Tensor {
     pub unsafe fn random_with_(&self, low: i64, opts: RandomInplaceOpts) -> Result<()> {
         call(|c| sys::tt_random_(c, self.raw(), low, &opts.0))
     }
-    /// Draws from normal distributions with the given means and standard deviations, which broadcast. The result has the dtype
-    /// of mean.
+    /// Draws from normal distributions with the given means and standard deviations, which broadcast.
+    /// The result has the dtype of mean.
     ///
     /// - `mean`: means
     /// - `std`: standard deviations, at least 0
@@ -3185,7 +3239,8 @@ impl Tensor {
     pub unsafe fn uniform_with_(&self, low: f64, high: f64, opts: UniformInplaceOpts) -> Result<()> {
         call(|c| sys::tt_uniform_(c, self.raw(), low, high, &opts.0))
     }
-    /// Fills self with random numbers from the exponential distribution, whose density is lambd \* exp(-lambd \* x).
+    /// Fills self with random numbers from the exponential distribution, whose density is lambd \*
+    /// exp(-lambd \* x).
     ///
     /// - `lambd`: rate, greater than 0
     ///
@@ -3203,8 +3258,8 @@ impl Tensor {
     pub unsafe fn exponential_with_(&self, lambd: f64, opts: ExponentialInplaceOpts) -> Result<()> {
         call(|c| sys::tt_exponential_(c, self.raw(), lambd, &opts.0))
     }
-    /// Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or train is
-    /// false.
+    /// Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input
+    /// itself if p is 0 or train is false.
     #[inline]
     pub fn dropout(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_dropout(c, self.raw(), std::ptr::null(), o0)) }
@@ -3344,12 +3399,14 @@ impl Tensor {
     pub unsafe fn mean_dim_with_into(&self, dim: &[i64], opts: MeanDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_mean_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally.
+    /// Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient
+    /// equally.
     #[inline]
     pub fn max(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_max(c, self.raw(), o0)) }
     }
-    /// Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is taken.
+    /// Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements
+    /// the first is taken.
     ///
     /// - `dim`: dimension to reduce
     #[doc(alias = "max")]
@@ -3383,12 +3440,14 @@ impl Tensor {
     pub unsafe fn max_dim_with_into(&self, dim: i64, opts: MaxDimOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_max_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally.
+    /// Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient
+    /// equally.
     #[inline]
     pub fn min(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_min(c, self.raw(), o0)) }
     }
-    /// Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is taken.
+    /// Returns the minima along dim and their indices. nan counts as the minimum; among equal elements
+    /// the first is taken.
     ///
     /// - `dim`: dimension to reduce
     #[doc(alias = "min")]
@@ -3422,7 +3481,8 @@ impl Tensor {
     pub unsafe fn min_dim_with_into(&self, dim: i64, opts: MinDimOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_min_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
+    /// Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
+    /// taken.
     #[inline]
     pub fn argmax(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argmax(c, self.raw(), std::ptr::null(), o0)) }
@@ -3606,7 +3666,8 @@ impl Tensor {
     pub unsafe fn logsumexp_with_into(&self, dim: &[i64], opts: LogsumexpOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_logsumexp_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+    /// Computes variances over dim: the sum of the squared distances from the mean, divided by n -
+    /// correction.
     ///
     /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
@@ -3634,7 +3695,8 @@ impl Tensor {
     pub unsafe fn var_with_into(&self, dim: &[i64], opts: VarOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_var_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw()))
     }
-    /// Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+    /// Computes standard deviations over dim: the square roots of var. The gradient is 0 where the
+    /// variance is 0.
     ///
     /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
@@ -3718,7 +3780,8 @@ impl Tensor {
     pub unsafe fn prod_dim_with_into(&self, dim: i64, opts: ProdDimOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_prod_dim_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
+    /// Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
+    /// taken.
     #[inline]
     pub fn argmin(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argmin(c, self.raw(), std::ptr::null(), o0)) }
@@ -3744,8 +3807,8 @@ impl Tensor {
     pub unsafe fn argmin_with_into(&self, opts: ArgminOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_argmin_into(c, self.raw(), &opts.0, dst.raw()))
     }
-    /// Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the maximum and
-    /// minimum of |x|.
+    /// Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf
+    /// give the maximum and minimum of |x|.
     ///
     /// - `p`: order of the norm
     /// - `dim`: dimensions to reduce; an empty list: all dimensions
@@ -3943,8 +4006,8 @@ impl Tensor {
     pub unsafe fn log_softmax_with_into(&self, dim: i64, opts: LogSoftmaxOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_log_softmax_into(c, self.raw(), dim, &opts.0, dst.raw()))
     }
-    /// Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than all other
-    /// values.
+    /// Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is
+    /// larger than all other values.
     #[inline]
     pub fn sort(&self) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -3972,7 +4035,8 @@ impl Tensor {
     pub unsafe fn sort_with_into(&self, opts: SortOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_sort_into(c, self.raw(), &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other values.
+    /// Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than
+    /// all other values.
     #[inline]
     pub fn argsort(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argsort(c, self.raw(), std::ptr::null(), o0)) }
@@ -3982,7 +4046,8 @@ impl Tensor {
     pub fn argsort_with(&self, opts: ArgsortOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_argsort(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all other values.
+    /// Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is
+    /// larger than all other values.
     ///
     /// - `k`: number of elements, at most the size of dim
     #[inline]
@@ -4012,8 +4077,8 @@ impl Tensor {
     pub unsafe fn topk_with_into(&self, k: i64, opts: TopkOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         call(|c| sys::tt_topk_into(c, self.raw(), k, &opts.0, dst_values.raw(), dst_indices.raw()))
     }
-    /// Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of elements
-    /// less than each.
+    /// Finds the positions in sorted_sequence at which inserting the elements of self keeps the order:
+    /// the number of elements less than each.
     ///
     /// - `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of self
     #[inline]
@@ -4069,8 +4134,8 @@ impl Tensor {
     pub unsafe fn bucketize_with_into(&self, boundaries: &Tensor, opts: BucketizeOpts, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), &opts.0, dst.raw()))
     }
-    /// Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are not
-    /// requested are empty.
+    /// Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct;
+    /// results that are not requested are empty.
     #[inline]
     pub fn unique(&self) -> Result<(Tensor, Tensor, Tensor)> {
         let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -4166,7 +4231,8 @@ impl Tensor {
     pub unsafe fn sigmoid_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_sigmoid_into(c, self.raw(), dst.raw()))
     }
-    /// Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient at 0 is 0.
+    /// Computes the absolute value, elementwise. For complex elements it is the modulus, which is real.
+    /// The gradient at 0 is 0.
     #[inline]
     pub fn abs(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_abs(c, self.raw(), o0)) }
@@ -4565,7 +4631,8 @@ impl Tensor {
     pub unsafe fn cosh_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_cosh_into(c, self.raw(), dst.raw()))
     }
-    /// Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    /// Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to
+    /// x.
     #[inline]
     pub fn erf(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_erf(c, self.raw(), o0)) }
@@ -4670,8 +4737,8 @@ impl Tensor {
     pub unsafe fn trunc_into(&self, dst: &Tensor) -> Result<()> {
         call(|c| sys::tt_trunc_into(c, self.raw(), dst.raw()))
     }
-    /// Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even. Integer
-    /// tensors are unchanged and take no decimals.
+    /// Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded
+    /// to even. Integer tensors are unchanged and take no decimals.
     #[inline]
     pub fn round(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_round(c, self.raw(), std::ptr::null(), o0)) }
@@ -4723,12 +4790,14 @@ impl Tensor {
     pub fn isinf(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_isinf(c, self.raw(), o0)) }
     }
-    /// Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite.
+    /// Tests whether each element is neither infinite nor nan; for complex elements, whether both parts
+    /// are finite.
     #[inline]
     pub fn isfinite(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_isfinite(c, self.raw(), o0)) }
     }
-    /// Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+    /// Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies
+    /// in that case.
     ///
     /// - `size`: sizes of the view; one of them may be -1 and is inferred
     #[inline]
@@ -4750,20 +4819,22 @@ impl Tensor {
     pub fn transpose(&self, dim0: i64, dim1: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_transpose(c, self.raw(), dim0, dim1, o0)) }
     }
-    /// Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are.
+    /// Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
+    /// as they are.
     #[inline]
     pub fn t(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_t(c, self.raw(), o0)) }
     }
-    /// Returns a view with reordered dimensions: dimension i of the view is dimension dims\[i\] of self.
+    /// Returns a view with reordered dimensions: dimension i of the view is dimension dims\[i\] of
+    /// self.
     ///
     /// - `dims`: the new order of all dimensions
     #[inline]
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_permute(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are added in
-    /// front.
+    /// Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
+    /// dimensions are added in front.
     ///
     /// - `size`: sizes of the view; -1 keeps a size
     #[inline]
@@ -4803,8 +4874,8 @@ impl Tensor {
     pub fn detach(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_detach(c, self.raw(), o0)) }
     }
-    /// Returns a view of every step-th index of dim from start up to, but not including, end. Both bounds may be negative and
-    /// are clipped to the dimension.
+    /// Returns a view of every step-th index of dim from start up to, but not including, end. Both
+    /// bounds may be negative and are clipped to the dimension.
     ///
     /// - `dim`: dimension to slice
     #[inline]
@@ -4816,7 +4887,8 @@ impl Tensor {
     pub fn slice_with(&self, dim: i64, opts: SliceOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_slice(c, self.raw(), dim, &opts.0, o0)) }
     }
-    /// Returns a view of the storage of self with the given sizes and strides. Every element must be inside the storage.
+    /// Returns a view of the storage of self with the given sizes and strides. Every element must be
+    /// inside the storage.
     ///
     /// - `size`: sizes of the view
     /// - `stride`: strides of the view, in elements
@@ -4829,8 +4901,8 @@ impl Tensor {
     pub fn as_strided_with(&self, size: &[i64], stride: &[i64], opts: AsStridedOpts) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64, stride.as_ptr(), stride.len() as i64, &opts.0, o0)) }
     }
-    /// Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor becomes
-    /// 1-D.
+    /// Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy.
+    /// A 0-dim tensor becomes 1-D.
     #[inline]
     pub fn flatten(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_flatten(c, self.raw(), std::ptr::null(), o0)) }
@@ -4843,7 +4915,8 @@ impl Tensor {
     /// Returns a view in which dim is split into several dimensions.
     ///
     /// - `dim`: dimension to split
-    /// - `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is inferred
+    /// - `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
+    ///   and is inferred
     #[inline]
     pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_unflatten(c, self.raw(), dim, sizes.as_ptr(), sizes.len() as i64, o0)) }
@@ -4867,8 +4940,8 @@ impl Tensor {
     pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_narrow(c, self.raw(), dim, start, length, o0)) }
     }
-    /// Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last dimension of the
-    /// view.
+    /// Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the
+    /// last dimension of the view.
     #[inline]
     pub fn diagonal(&self) -> Result<Tensor> {
         unsafe { call1(|c, o0| sys::tt_diagonal(c, self.raw(), std::ptr::null(), o0)) }
@@ -4897,8 +4970,8 @@ pub unsafe fn pow_base_into(input: impl Into<Scalar>, exponent: &Tensor, dst: &T
     let input = input.into();
     call(|c| match input { Scalar::Float(v) => sys::tt_pow_base_f64_into(c, v, exponent.raw(), dst.raw()), Scalar::Int(v) => sys::tt_pow_base_i64_into(c, v, exponent.raw(), dst.raw()), _ => sys::tt_pow_base_scalar_into(c, &input.raw(), exponent.raw(), dst.raw()) })
 }
-/// Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without elements are
-/// skipped.
+/// Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D
+/// tensors without elements are skipped.
 ///
 /// - `tensors`: at least one tensor
 #[inline]
@@ -5004,7 +5077,8 @@ pub fn full_with(size: &[i64], fill_value: impl Into<Scalar>, opts: FullOpts) ->
     let fill_value = fill_value.into();
     unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_f64(c, size.as_ptr(), size.len() as i64, v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_i64(c, size.as_ptr(), size.len() as i64, v, &opts.0, o0), _ => sys::tt_full_scalar(c, size.as_ptr(), size.len() as i64, &fill_value.raw(), &opts.0, o0) }) }
 }
-/// Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
+/// Returns the values start, start + step, … up to, but not including, end: ceil((end - start) /
+/// step) elements.
 ///
 /// - `start`: first value
 /// - `end`: bound of the values, which it excludes
@@ -5051,9 +5125,12 @@ pub fn linspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i6
     let end = end.into().raw();
     unsafe { call1(|c, o0| sys::tt_linspace(c, &start, &end, steps, &opts.0, o0)) }
 }
-/// Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
+/// Sums products of the elements of operands along the dimensions that equation specifies, in
+/// Einstein notation.
 ///
-/// - `equation`: comma-separated labels of the dimensions of each operand, then -\> and the labels of the result; labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without -\> the result has the labels that occur once, in alphabetical order
+/// - `equation`: comma-separated labels of the dimensions of each operand, then -\> and the labels
+///   of the result; labels missing from the result are summed. '...' covers further dimensions,
+///   which broadcast. Without -\> the result has the labels that occur once, in alphabetical order
 /// - `operands`: one tensor per term of equation
 #[inline]
 pub fn einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor> {
@@ -5073,7 +5150,8 @@ pub fn rand(size: &[i64]) -> Result<Tensor> {
 pub fn rand_with(size: &[i64], opts: RandOpts) -> Result<Tensor> {
     unsafe { call1(|c, o0| sys::tt_rand(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2 each.
+/// Returns random numbers from the standard normal distribution. The parts of complex numbers have
+/// variance 1/2 each.
 ///
 /// - `size`: shape of the result
 #[inline]

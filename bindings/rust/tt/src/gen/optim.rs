@@ -5,46 +5,46 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Default)]
 pub struct SgdOpts(pub(crate) sys::tt_optim_sgd_opts);
 impl SgdOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SgdOpts {
         Self::default()
     }
-    /// learning rate; default: 1e-3
+    /// Learning rate; default: 1e-3.
     #[must_use]
     pub fn lr(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_LR;
         self.0.lr = value;
         self
     }
-    /// momentum factor; default: 0
+    /// Momentum factor; default: 0.
     #[must_use]
     pub fn momentum(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// of the gradient's part in the momentum; default: 0
+    /// Of the gradient's part in the momentum; default: 0.
     #[must_use]
     pub fn dampening(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_DAMPENING;
         self.0.dampening = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default: 0
+    /// Factor of the parameter that is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// Nesterov's momentum; needs a momentum and no dampening; default: false
+    /// Nesterov's momentum; needs a momentum and no dampening; default: false.
     #[must_use]
     pub fn nesterov(mut self, value: bool) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_NESTEROV;
         self.0.nesterov = value as i32;
         self
     }
-    /// ascends; default: false
+    /// Ascends; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_MAXIMIZE;
@@ -53,8 +53,9 @@ impl SgdOpts {
     }
 }
 
-/// Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 - dampening) g (the first
-/// time b = g) takes the place of g, or g + momentum b if nesterov; then p -= lr g.
+/// Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 -
+/// dampening) g (the first time b = g) takes the place of g, or g + momentum b if nesterov; then p
+/// -= lr g.
 ///
 /// - `params`: leaves, floating or complex
 #[doc(alias = "SGD")]
@@ -63,8 +64,9 @@ pub fn sgd(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     unsafe { call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 - dampening) g (the first
-/// time b = g) takes the place of g, or g + momentum b if nesterov; then p -= lr g.
+/// Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 -
+/// dampening) g (the first time b = g) takes the place of g, or g + momentum b if nesterov; then p
+/// -= lr g.
 ///
 /// - `params`: leaves, floating or complex
 #[doc(alias = "SGD")]
@@ -77,53 +79,53 @@ pub fn sgd_with(params: &[impl Borrow<Tensor>], opts: SgdOpts) -> Result<Optimiz
 #[derive(Clone, Copy, Default)]
 pub struct AdamOpts(pub(crate) sys::tt_optim_adam_opts);
 impl AdamOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AdamOpts {
         Self::default()
     }
-    /// learning rate; default: 1e-3
+    /// Learning rate; default: 1e-3.
     #[must_use]
     pub fn lr(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_LR;
         self.0.lr = value;
         self
     }
-    /// decay of m and of v; default: (0.9, 0.999)
+    /// Decay of m and of v; default: (0.9, 0.999).
     #[must_use]
     pub fn betas(mut self, value: (f64, f64)) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_BETAS;
         self.0.betas = [value.0, value.1];
         self
     }
-    /// added to the denominator; default: 1e-8
+    /// Added to the denominator; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_EPS;
         self.0.eps = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default: 0
+    /// Factor of the parameter that is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// divides by the largest v so far; default: false
+    /// Divides by the largest v so far; default: false.
     #[must_use]
     pub fn amsgrad(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_AMSGRAD;
         self.0.amsgrad = value as i32;
         self
     }
-    /// ascends; default: false
+    /// Ascends; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_MAXIMIZE;
         self.0.maximize = value as i32;
         self
     }
-    /// decays the parameter by lr weight_decay instead, as AdamW; default: false
+    /// Decays the parameter by lr weight_decay instead, as AdamW; default: false.
     #[must_use]
     pub fn decoupled_weight_decay(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_DECOUPLED_WEIGHT_DECAY;
@@ -132,8 +134,8 @@ impl AdamOpts {
     }
 }
 
-/// Adam: running averages m of the gradient and v of its square, both corrected for their start at 0; p -= lr m / (sqrt(v)
-/// + eps).
+/// Adam: running averages m of the gradient and v of its square, both corrected for their start at
+/// 0; p -= lr m / (sqrt(v) + eps).
 ///
 /// - `params`: leaves, floating or complex
 #[doc(alias = "Adam")]
@@ -142,8 +144,8 @@ pub fn adam(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     unsafe { call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Adam: running averages m of the gradient and v of its square, both corrected for their start at 0; p -= lr m / (sqrt(v)
-/// + eps).
+/// Adam: running averages m of the gradient and v of its square, both corrected for their start at
+/// 0; p -= lr m / (sqrt(v) + eps).
 ///
 /// - `params`: leaves, floating or complex
 #[doc(alias = "Adam")]
@@ -156,46 +158,46 @@ pub fn adam_with(params: &[impl Borrow<Tensor>], opts: AdamOpts) -> Result<Optim
 #[derive(Clone, Copy, Default)]
 pub struct AdamwOpts(pub(crate) sys::tt_optim_adamw_opts);
 impl AdamwOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AdamwOpts {
         Self::default()
     }
-    /// learning rate; default: 1e-3
+    /// Learning rate; default: 1e-3.
     #[must_use]
     pub fn lr(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_LR;
         self.0.lr = value;
         self
     }
-    /// decay of the averages of the gradient and of its square; default: (0.9, 0.999)
+    /// Decay of the averages of the gradient and of its square; default: (0.9, 0.999).
     #[must_use]
     pub fn betas(mut self, value: (f64, f64)) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_BETAS;
         self.0.betas = [value.0, value.1];
         self
     }
-    /// added to the denominator; default: 1e-8
+    /// Added to the denominator; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_EPS;
         self.0.eps = value;
         self
     }
-    /// share of the parameter that is taken off, times lr; default: 1e-2
+    /// Share of the parameter that is taken off, times lr; default: 1e-2.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// divides by the largest average of the square so far; default: false
+    /// Divides by the largest average of the square so far; default: false.
     #[must_use]
     pub fn amsgrad(mut self, value: bool) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_AMSGRAD;
         self.0.amsgrad = value as i32;
         self
     }
-    /// ascends; default: false
+    /// Ascends; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_MAXIMIZE;
@@ -226,53 +228,53 @@ pub fn adamw_with(params: &[impl Borrow<Tensor>], opts: AdamwOpts) -> Result<Opt
 #[derive(Clone, Copy, Default)]
 pub struct RmspropOpts(pub(crate) sys::tt_optim_rmsprop_opts);
 impl RmspropOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RmspropOpts {
         Self::default()
     }
-    /// learning rate; default: 1e-2
+    /// Learning rate; default: 1e-2.
     #[must_use]
     pub fn lr(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_LR;
         self.0.lr = value;
         self
     }
-    /// decay of the average; default: 0.99
+    /// Decay of the average; default: 0.99.
     #[must_use]
     pub fn alpha(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_ALPHA;
         self.0.alpha = value;
         self
     }
-    /// added to the denominator; default: 1e-8
+    /// Added to the denominator; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_EPS;
         self.0.eps = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default: 0
+    /// Factor of the parameter that is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// momentum factor; default: 0
+    /// Momentum factor; default: 0.
     #[must_use]
     pub fn momentum(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// divides by the standard deviation instead; default: false
+    /// Divides by the standard deviation instead; default: false.
     #[must_use]
     pub fn centered(mut self, value: bool) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_CENTERED;
         self.0.centered = value as i32;
         self
     }
-    /// ascends; default: false
+    /// Ascends; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_MAXIMIZE;
@@ -303,46 +305,46 @@ pub fn rmsprop_with(params: &[impl Borrow<Tensor>], opts: RmspropOpts) -> Result
 #[derive(Clone, Copy, Default)]
 pub struct AdagradOpts(pub(crate) sys::tt_optim_adagrad_opts);
 impl AdagradOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AdagradOpts {
         Self::default()
     }
-    /// learning rate; default: 1e-2
+    /// Learning rate; default: 1e-2.
     #[must_use]
     pub fn lr(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_LR;
         self.0.lr = value;
         self
     }
-    /// lr is divided by 1 + lr_decay (step - 1); default: 0
+    /// Lr is divided by 1 + lr_decay (step - 1); default: 0.
     #[must_use]
     pub fn lr_decay(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_LR_DECAY;
         self.0.lr_decay = value;
         self
     }
-    /// factor of the parameter that is added to its gradient; default: 0
+    /// Factor of the parameter that is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// the sum starts with it; default: 0
+    /// The sum starts with it; default: 0.
     #[must_use]
     pub fn initial_accumulator_value(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE;
         self.0.initial_accumulator_value = value;
         self
     }
-    /// added to the denominator; default: 1e-10
+    /// Added to the denominator; default: 1e-10.
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_EPS;
         self.0.eps = value;
         self
     }
-    /// ascends; default: false
+    /// Ascends; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_MAXIMIZE;

@@ -5,18 +5,18 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Default)]
 pub struct HardtanhOpts(pub(crate) sys::tt_hardtanh_opts);
 impl HardtanhOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> HardtanhOpts {
         Self::default()
     }
-    /// lower bound; default: -1.0
+    /// Lower bound; default: -1.0.
     #[must_use]
     pub fn min_val(mut self, value: f64) -> HardtanhOpts {
         self.0.set |= sys::TT_HARDTANH_MIN_VAL;
         self.0.min_val = value;
         self
     }
-    /// upper bound, at least min_val; default: 1.0
+    /// Upper bound, at least min_val; default: 1.0.
     #[must_use]
     pub fn max_val(mut self, value: f64) -> HardtanhOpts {
         self.0.set |= sys::TT_HARDTANH_MAX_VAL;
@@ -29,11 +29,11 @@ impl HardtanhOpts {
 #[derive(Clone, Copy, Default)]
 pub struct LeakyReluOpts(pub(crate) sys::tt_leaky_relu_opts);
 impl LeakyReluOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> LeakyReluOpts {
         Self::default()
     }
-    /// slope for x \<= 0; default: 0.01
+    /// Slope for x \<= 0; default: 0.01.
     #[must_use]
     pub fn negative_slope(mut self, value: f64) -> LeakyReluOpts {
         self.0.set |= sys::TT_LEAKY_RELU_NEGATIVE_SLOPE;
@@ -46,11 +46,11 @@ impl LeakyReluOpts {
 #[derive(Clone, Copy, Default)]
 pub struct EluOpts(pub(crate) sys::tt_elu_opts);
 impl EluOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> EluOpts {
         Self::default()
     }
-    /// scale of the negative part; the limit for x -\> -inf is -alpha; default: 1.0
+    /// Scale of the negative part; the limit for x -\> -inf is -alpha; default: 1.0.
     #[must_use]
     pub fn alpha(mut self, value: f64) -> EluOpts {
         self.0.set |= sys::TT_ELU_ALPHA;
@@ -63,11 +63,12 @@ impl EluOpts {
 #[derive(Clone, Copy, Default)]
 pub struct GeluOpts(pub(crate) sys::tt_gelu_opts);
 impl GeluOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> GeluOpts {
         Self::default()
     }
-    /// none: exact, by erf; tanh: x \* (1 + tanh(sqrt(2 / pi) \* (x + 0.044715 \* x^3))) / 2; default: "none"
+    /// None: exact, by erf; tanh: x \* (1 + tanh(sqrt(2 / pi) \* (x + 0.044715 \* x^3))) / 2;
+    /// default: "none".
     #[must_use]
     pub fn approximate(mut self, value: Approximate) -> GeluOpts {
         self.0.set |= sys::TT_GELU_APPROXIMATE;
@@ -80,18 +81,18 @@ impl GeluOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SoftplusOpts(pub(crate) sys::tt_softplus_opts);
 impl SoftplusOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SoftplusOpts {
         Self::default()
     }
-    /// sharpness of the approximation; default: 1.0
+    /// Sharpness of the approximation; default: 1.0.
     #[must_use]
     pub fn beta(mut self, value: f64) -> SoftplusOpts {
         self.0.set |= sys::TT_SOFTPLUS_BETA;
         self.0.beta = value;
         self
     }
-    /// the result is x itself where beta \* x is greater; default: 20.0
+    /// The result is x itself where beta \* x is greater; default: 20.0.
     #[must_use]
     pub fn threshold(mut self, value: f64) -> SoftplusOpts {
         self.0.set |= sys::TT_SOFTPLUS_THRESHOLD;
@@ -104,11 +105,11 @@ impl SoftplusOpts {
 #[derive(Clone, Copy, Default)]
 pub struct GluOpts(pub(crate) sys::tt_glu_opts);
 impl GluOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> GluOpts {
         Self::default()
     }
-    /// dimension to split; its size must be even; default: -1
+    /// Dimension to split; its size must be even; default: -1.
     #[must_use]
     pub fn dim(mut self, value: i64) -> GluOpts {
         self.0.set |= sys::TT_GLU_DIM;
@@ -121,11 +122,11 @@ impl GluOpts {
 #[derive(Clone, Copy, Default)]
 pub struct AddOpts(pub(crate) sys::tt_add_opts);
 impl AddOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AddOpts {
         Self::default()
     }
-    /// factor of other; default: 1
+    /// Factor of other; default: 1.
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> AddOpts {
         self.0.set |= sys::TT_ADD_ALPHA;
@@ -141,11 +142,11 @@ pub type AddScalarOpts = AddOpts;
 #[derive(Clone, Copy, Default)]
 pub struct SubOpts(pub(crate) sys::tt_sub_opts);
 impl SubOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SubOpts {
         Self::default()
     }
-    /// factor of other; default: 1
+    /// Factor of other; default: 1.
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> SubOpts {
         self.0.set |= sys::TT_SUB_ALPHA;
@@ -161,11 +162,11 @@ pub type SubScalarOpts = SubOpts;
 #[derive(Clone, Copy, Default)]
 pub struct RsubOpts(pub(crate) sys::tt_rsub_opts);
 impl RsubOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RsubOpts {
         Self::default()
     }
-    /// factor of self; default: 1
+    /// Factor of self; default: 1.
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> RsubOpts {
         self.0.set |= sys::TT_RSUB_ALPHA;
@@ -181,11 +182,12 @@ pub type RsubScalarOpts = RsubOpts;
 #[derive(Clone, Copy, Default)]
 pub struct DivOpts(pub(crate) sys::tt_div_opts);
 impl DivOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> DivOpts {
         Self::default()
     }
-    /// none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like / in C; default: "none"
+    /// None: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like
+    /// / in C; default: "none".
     #[must_use]
     pub fn rounding_mode(mut self, value: Rounding) -> DivOpts {
         self.0.set |= sys::TT_DIV_ROUNDING_MODE;
@@ -201,11 +203,11 @@ pub type DivScalarOpts = DivOpts;
 #[derive(Clone, Copy, Default)]
 pub struct CatOpts(pub(crate) sys::tt_cat_opts);
 impl CatOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> CatOpts {
         Self::default()
     }
-    /// dimension to concatenate along; default: 0
+    /// Dimension to concatenate along; default: 0.
     #[must_use]
     pub fn dim(mut self, value: i64) -> CatOpts {
         self.0.set |= sys::TT_CAT_DIM;
@@ -218,11 +220,11 @@ impl CatOpts {
 #[derive(Clone, Copy, Default)]
 pub struct StackOpts(pub(crate) sys::tt_stack_opts);
 impl StackOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> StackOpts {
         Self::default()
     }
-    /// position of the new dimension, in \[-ndim - 1, ndim\]; default: 0
+    /// Position of the new dimension, in \[-ndim - 1, ndim\]; default: 0.
     #[must_use]
     pub fn dim(mut self, value: i64) -> StackOpts {
         self.0.set |= sys::TT_STACK_DIM;
@@ -235,11 +237,11 @@ impl StackOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SplitOpts(pub(crate) sys::tt_split_opts);
 impl SplitOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SplitOpts {
         Self::default()
     }
-    /// dimension to split; default: 0
+    /// Dimension to split; default: 0.
     #[must_use]
     pub fn dim(mut self, value: i64) -> SplitOpts {
         self.0.set |= sys::TT_SPLIT_DIM;
@@ -252,11 +254,11 @@ impl SplitOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SplitWithSizesOpts(pub(crate) sys::tt_split_with_sizes_opts);
 impl SplitWithSizesOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SplitWithSizesOpts {
         Self::default()
     }
-    /// dimension to split; default: 0
+    /// Dimension to split; default: 0.
     #[must_use]
     pub fn dim(mut self, value: i64) -> SplitWithSizesOpts {
         self.0.set |= sys::TT_SPLIT_WITH_SIZES_DIM;
@@ -269,11 +271,11 @@ impl SplitWithSizesOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ChunkOpts(pub(crate) sys::tt_chunk_opts);
 impl ChunkOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ChunkOpts {
         Self::default()
     }
-    /// dimension to split; default: 0
+    /// Dimension to split; default: 0.
     #[must_use]
     pub fn dim(mut self, value: i64) -> ChunkOpts {
         self.0.set |= sys::TT_CHUNK_DIM;
@@ -286,18 +288,19 @@ impl ChunkOpts {
 #[derive(Clone, Copy, Default)]
 pub struct PadOpts(pub(crate) sys::tt_pad_opts);
 impl PadOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> PadOpts {
         Self::default()
     }
-    /// constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the edge; circular: continues at the other end; default: "constant"
+    /// Constant: pads with value; reflect: mirrors at the edge without repeating it; replicate:
+    /// repeats the edge; circular: continues at the other end; default: "constant".
     #[must_use]
     pub fn mode(mut self, value: Padding) -> PadOpts {
         self.0.set |= sys::TT_PAD_MODE;
         self.0.mode = value as i32;
         self
     }
-    /// padding value of mode constant; default: 0
+    /// Padding value of mode constant; default: 0.
     #[must_use]
     pub fn value(mut self, value: impl Into<Scalar>) -> PadOpts {
         self.0.set |= sys::TT_PAD_VALUE;
@@ -310,11 +313,11 @@ impl PadOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ConstantPadNdOpts(pub(crate) sys::tt_constant_pad_nd_opts);
 impl ConstantPadNdOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ConstantPadNdOpts {
         Self::default()
     }
-    /// padding value; default: 0
+    /// Padding value; default: 0.
     #[must_use]
     pub fn value(mut self, value: impl Into<Scalar>) -> ConstantPadNdOpts {
         self.0.set |= sys::TT_CONSTANT_PAD_ND_VALUE;
@@ -327,39 +330,41 @@ impl ConstantPadNdOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ScaledDotProductAttentionOpts<'a>(pub(crate) sys::tt_scaled_dot_product_attention_opts, PhantomData<&'a ()>);
 impl<'a> ScaledDotProductAttentionOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ScaledDotProductAttentionOpts<'a> {
         Self::default()
     }
-    /// probability of dropping an attention weight, in \[0, 1\]; default: 0.0
+    /// Probability of dropping an attention weight, in \[0, 1\]; default: 0.0.
     #[must_use]
     pub fn dropout_p(mut self, value: f64) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P;
         self.0.dropout_p = value;
         self
     }
-    /// whether query i attends to keys 0 … i only; cannot be combined with attn_mask; default: false
+    /// Whether query i attends to keys 0 … i only; cannot be combined with attn_mask; default:
+    /// false.
     #[must_use]
     pub fn is_causal(mut self, value: bool) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL;
         self.0.is_causal = value as i32;
         self
     }
-    /// factor of the scores; default: 1 / sqrt(E)
+    /// Factor of the scores; default: 1 / sqrt(E).
     #[must_use]
     pub fn scale(mut self, value: f64) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE;
         self.0.scale = value;
         self
     }
-    /// grouped query attention: the number of heads of query is a multiple of that of key and value; default: false
+    /// Grouped query attention: the number of heads of query is a multiple of that of key and
+    /// value; default: false.
     #[must_use]
     pub fn enable_gqa(mut self, value: bool) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA;
         self.0.enable_gqa = value as i32;
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR;
@@ -372,11 +377,11 @@ impl<'a> ScaledDotProductAttentionOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct Conv1dOpts<'a>(pub(crate) sys::tt_conv1d_opts, PhantomData<&'a ()>);
 impl<'a> Conv1dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> Conv1dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: 1
+    /// Step between windows; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_STRIDE;
@@ -384,7 +389,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of zeros added on both sides of each spatial dimension; default: 0
+    /// Number of zeros added on both sides of each spatial dimension; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING;
@@ -392,7 +397,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_DILATION;
@@ -400,7 +405,7 @@ impl<'a> Conv1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv1dOpts<'a> {
         self.0.set |= sys::TT_CONV1D_GROUPS;
@@ -413,11 +418,11 @@ impl<'a> Conv1dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct Conv1dPaddingOpts<'a>(pub(crate) sys::tt_conv1d_padding_opts, PhantomData<&'a ()>);
 impl<'a> Conv1dPaddingOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> Conv1dPaddingOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: 1
+    /// Step between windows; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv1dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING_STRIDE;
@@ -425,7 +430,7 @@ impl<'a> Conv1dPaddingOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv1dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING_DILATION;
@@ -433,7 +438,7 @@ impl<'a> Conv1dPaddingOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv1dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV1D_PADDING_GROUPS;
@@ -446,11 +451,11 @@ impl<'a> Conv1dPaddingOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct Conv2dOpts<'a>(pub(crate) sys::tt_conv2d_opts, PhantomData<&'a ()>);
 impl<'a> Conv2dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> Conv2dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: 1
+    /// Step between windows; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_STRIDE;
@@ -458,7 +463,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of zeros added on both sides of each spatial dimension; default: 0
+    /// Number of zeros added on both sides of each spatial dimension; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING;
@@ -466,7 +471,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_DILATION;
@@ -474,7 +479,7 @@ impl<'a> Conv2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv2dOpts<'a> {
         self.0.set |= sys::TT_CONV2D_GROUPS;
@@ -487,11 +492,11 @@ impl<'a> Conv2dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct Conv2dPaddingOpts<'a>(pub(crate) sys::tt_conv2d_padding_opts, PhantomData<&'a ()>);
 impl<'a> Conv2dPaddingOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> Conv2dPaddingOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: 1
+    /// Step between windows; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv2dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING_STRIDE;
@@ -499,7 +504,7 @@ impl<'a> Conv2dPaddingOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv2dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING_DILATION;
@@ -507,7 +512,7 @@ impl<'a> Conv2dPaddingOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv2dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV2D_PADDING_GROUPS;
@@ -520,11 +525,11 @@ impl<'a> Conv2dPaddingOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct Conv3dOpts<'a>(pub(crate) sys::tt_conv3d_opts, PhantomData<&'a ()>);
 impl<'a> Conv3dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> Conv3dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: 1
+    /// Step between windows; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_STRIDE;
@@ -532,7 +537,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of zeros added on both sides of each spatial dimension; default: 0
+    /// Number of zeros added on both sides of each spatial dimension; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING;
@@ -540,7 +545,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_DILATION;
@@ -548,7 +553,7 @@ impl<'a> Conv3dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv3dOpts<'a> {
         self.0.set |= sys::TT_CONV3D_GROUPS;
@@ -561,11 +566,11 @@ impl<'a> Conv3dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct Conv3dPaddingOpts<'a>(pub(crate) sys::tt_conv3d_padding_opts, PhantomData<&'a ()>);
 impl<'a> Conv3dPaddingOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> Conv3dPaddingOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: 1
+    /// Step between windows; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> Conv3dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING_STRIDE;
@@ -573,7 +578,7 @@ impl<'a> Conv3dPaddingOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> Conv3dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING_DILATION;
@@ -581,7 +586,7 @@ impl<'a> Conv3dPaddingOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> Conv3dPaddingOpts<'a> {
         self.0.set |= sys::TT_CONV3D_PADDING_GROUPS;
@@ -594,11 +599,11 @@ impl<'a> Conv3dPaddingOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct ConvTranspose1dOpts<'a>(pub(crate) sys::tt_conv_transpose1d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose1dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ConvTranspose1dOpts<'a> {
         Self::default()
     }
-    /// step between windows in the result; default: 1
+    /// Step between windows in the result; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_STRIDE;
@@ -606,7 +611,8 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements removed from both sides of each spatial dimension of the result: dilation \* (k - 1) - padding zeros are added to input; default: 0
+    /// Elements removed from both sides of each spatial dimension of the result: dilation \* (k -
+    /// 1) - padding zeros are added to input; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_PADDING;
@@ -614,7 +620,8 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0
+    /// Elements added to one side of each spatial dimension of the result; less than stride or
+    /// dilation; default: 0.
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_OUTPUT_PADDING;
@@ -622,14 +629,14 @@ impl<'a> ConvTranspose1dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose1dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE1D_DILATION;
@@ -643,11 +650,11 @@ impl<'a> ConvTranspose1dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct ConvTranspose2dOpts<'a>(pub(crate) sys::tt_conv_transpose2d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose2dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ConvTranspose2dOpts<'a> {
         Self::default()
     }
-    /// step between windows in the result; default: 1
+    /// Step between windows in the result; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_STRIDE;
@@ -655,7 +662,8 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements removed from both sides of each spatial dimension of the result: dilation \* (k - 1) - padding zeros are added to input; default: 0
+    /// Elements removed from both sides of each spatial dimension of the result: dilation \* (k -
+    /// 1) - padding zeros are added to input; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_PADDING;
@@ -663,7 +671,8 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0
+    /// Elements added to one side of each spatial dimension of the result; less than stride or
+    /// dilation; default: 0.
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_OUTPUT_PADDING;
@@ -671,14 +680,14 @@ impl<'a> ConvTranspose2dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose2dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE2D_DILATION;
@@ -692,11 +701,11 @@ impl<'a> ConvTranspose2dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct ConvTranspose3dOpts<'a>(pub(crate) sys::tt_conv_transpose3d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose3dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ConvTranspose3dOpts<'a> {
         Self::default()
     }
-    /// step between windows in the result; default: 1
+    /// Step between windows in the result; default: 1.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_STRIDE;
@@ -704,7 +713,8 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// elements removed from both sides of each spatial dimension of the result: dilation \* (k - 1) - padding zeros are added to input; default: 0
+    /// Elements removed from both sides of each spatial dimension of the result: dilation \* (k -
+    /// 1) - padding zeros are added to input; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_PADDING;
@@ -712,7 +722,8 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0
+    /// Elements added to one side of each spatial dimension of the result; less than stride or
+    /// dilation; default: 0.
     #[must_use]
     pub fn output_padding(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_OUTPUT_PADDING;
@@ -720,14 +731,14 @@ impl<'a> ConvTranspose3dOpts<'a> {
         self.0.n_output_padding = value.len() as i64;
         self
     }
-    /// number of blocked connections from input to output channels; divides both; default: 1
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
     #[must_use]
     pub fn groups(mut self, value: i64) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_GROUPS;
         self.0.groups = value;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> ConvTranspose3dOpts<'a> {
         self.0.set |= sys::TT_CONV_TRANSPOSE3D_DILATION;
@@ -741,11 +752,12 @@ impl<'a> ConvTranspose3dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct CopyOpts(pub(crate) sys::tt_clone_opts);
 impl CopyOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> CopyOpts {
         Self::default()
     }
-    /// preserve: the strides of self if it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 is innermost; default: preserve
+    /// Preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
+    /// channels_last, channels_last_3d: dimension 1 is innermost; default: preserve.
     #[must_use]
     pub fn memory_format(mut self, value: MemoryFormat) -> CopyOpts {
         self.0.set |= sys::TT_CLONE_MEMORY_FORMAT;
@@ -758,32 +770,32 @@ impl CopyOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ToOpts(pub(crate) sys::tt_to_opts);
 impl ToOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ToOpts {
         Self::default()
     }
-    /// dtype of the result; default: that of self
+    /// Dtype of the result; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ToOpts {
         self.0.set |= sys::TT_TO_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> ToOpts {
         self.0.set |= sys::TT_TO_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// whether to copy even if nothing changes; default: false
+    /// Whether to copy even if nothing changes; default: false.
     #[must_use]
     pub fn copy(mut self, value: bool) -> ToOpts {
         self.0.set |= sys::TT_TO_COPY;
         self.0.copy = value as i32;
         self
     }
-    /// as for clone; default: preserve
+    /// As for clone; default: preserve.
     #[must_use]
     pub fn memory_format(mut self, value: MemoryFormat) -> ToOpts {
         self.0.set |= sys::TT_TO_MEMORY_FORMAT;
@@ -796,18 +808,18 @@ impl ToOpts {
 #[derive(Clone, Copy, Default)]
 pub struct EmptyOpts(pub(crate) sys::tt_empty_opts);
 impl EmptyOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> EmptyOpts {
         Self::default()
     }
-    /// dtype of the result; default: float32
+    /// Dtype of the result; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EmptyOpts {
         self.0.set |= sys::TT_EMPTY_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> EmptyOpts {
         self.0.set |= sys::TT_EMPTY_DEVICE;
@@ -820,18 +832,18 @@ impl EmptyOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ZerosOpts(pub(crate) sys::tt_zeros_opts);
 impl ZerosOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ZerosOpts {
         Self::default()
     }
-    /// dtype of the result; default: float32
+    /// Dtype of the result; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ZerosOpts {
         self.0.set |= sys::TT_ZEROS_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> ZerosOpts {
         self.0.set |= sys::TT_ZEROS_DEVICE;
@@ -844,18 +856,18 @@ impl ZerosOpts {
 #[derive(Clone, Copy, Default)]
 pub struct OnesOpts(pub(crate) sys::tt_ones_opts);
 impl OnesOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> OnesOpts {
         Self::default()
     }
-    /// dtype of the result; default: float32
+    /// Dtype of the result; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> OnesOpts {
         self.0.set |= sys::TT_ONES_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> OnesOpts {
         self.0.set |= sys::TT_ONES_DEVICE;
@@ -868,18 +880,18 @@ impl OnesOpts {
 #[derive(Clone, Copy, Default)]
 pub struct FullOpts(pub(crate) sys::tt_full_opts);
 impl FullOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> FullOpts {
         Self::default()
     }
-    /// dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
+    /// Dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> FullOpts {
         self.0.set |= sys::TT_FULL_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> FullOpts {
         self.0.set |= sys::TT_FULL_DEVICE;
@@ -892,25 +904,25 @@ impl FullOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ArangeOpts(pub(crate) sys::tt_arange_opts);
 impl ArangeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ArangeOpts {
         Self::default()
     }
-    /// difference between neighbours, not 0; default: 1
+    /// Difference between neighbours, not 0; default: 1.
     #[must_use]
     pub fn step(mut self, value: impl Into<Scalar>) -> ArangeOpts {
         self.0.set |= sys::TT_ARANGE_STEP;
         self.0.step = value.into().raw();
         self
     }
-    /// dtype of the result; default: int64 if start, end and step are integers, else float32
+    /// Dtype of the result; default: int64 if start, end and step are integers, else float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ArangeOpts {
         self.0.set |= sys::TT_ARANGE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> ArangeOpts {
         self.0.set |= sys::TT_ARANGE_DEVICE;
@@ -923,18 +935,18 @@ impl ArangeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct EmptyLikeOpts(pub(crate) sys::tt_empty_like_opts);
 impl EmptyLikeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> EmptyLikeOpts {
         Self::default()
     }
-    /// dtype of the result; default: that of self
+    /// Dtype of the result; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EmptyLikeOpts {
         self.0.set |= sys::TT_EMPTY_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> EmptyLikeOpts {
         self.0.set |= sys::TT_EMPTY_LIKE_DEVICE;
@@ -947,18 +959,18 @@ impl EmptyLikeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ZerosLikeOpts(pub(crate) sys::tt_zeros_like_opts);
 impl ZerosLikeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ZerosLikeOpts {
         Self::default()
     }
-    /// dtype of the result; default: that of self
+    /// Dtype of the result; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ZerosLikeOpts {
         self.0.set |= sys::TT_ZEROS_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> ZerosLikeOpts {
         self.0.set |= sys::TT_ZEROS_LIKE_DEVICE;
@@ -971,18 +983,18 @@ impl ZerosLikeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct OnesLikeOpts(pub(crate) sys::tt_ones_like_opts);
 impl OnesLikeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> OnesLikeOpts {
         Self::default()
     }
-    /// dtype of the result; default: that of self
+    /// Dtype of the result; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> OnesLikeOpts {
         self.0.set |= sys::TT_ONES_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> OnesLikeOpts {
         self.0.set |= sys::TT_ONES_LIKE_DEVICE;
@@ -995,18 +1007,18 @@ impl OnesLikeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct FullLikeOpts(pub(crate) sys::tt_full_like_opts);
 impl FullLikeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> FullLikeOpts {
         Self::default()
     }
-    /// dtype of the result; default: that of self
+    /// Dtype of the result; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> FullLikeOpts {
         self.0.set |= sys::TT_FULL_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> FullLikeOpts {
         self.0.set |= sys::TT_FULL_LIKE_DEVICE;
@@ -1019,25 +1031,25 @@ impl FullLikeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct EyeOpts(pub(crate) sys::tt_eye_opts);
 impl EyeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> EyeOpts {
         Self::default()
     }
-    /// number of columns; default: n
+    /// Number of columns; default: n.
     #[must_use]
     pub fn m(mut self, value: i64) -> EyeOpts {
         self.0.set |= sys::TT_EYE_M;
         self.0.m = value;
         self
     }
-    /// dtype of the result; default: float32
+    /// Dtype of the result; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> EyeOpts {
         self.0.set |= sys::TT_EYE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> EyeOpts {
         self.0.set |= sys::TT_EYE_DEVICE;
@@ -1050,18 +1062,18 @@ impl EyeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct LinspaceOpts(pub(crate) sys::tt_linspace_opts);
 impl LinspaceOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> LinspaceOpts {
         Self::default()
     }
-    /// dtype of the result; default: complex64 if start or end is complex, else float32
+    /// Dtype of the result; default: complex64 if start or end is complex, else float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> LinspaceOpts {
         self.0.set |= sys::TT_LINSPACE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> LinspaceOpts {
         self.0.set |= sys::TT_LINSPACE_DEVICE;
@@ -1074,11 +1086,11 @@ impl LinspaceOpts {
 #[derive(Clone, Copy, Default)]
 pub struct IndexAddOpts(pub(crate) sys::tt_index_add_opts);
 impl IndexAddOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> IndexAddOpts {
         Self::default()
     }
-    /// factor of source; default: 1
+    /// Factor of source; default: 1.
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> IndexAddOpts {
         self.0.set |= sys::TT_INDEX_ADD_ALPHA;
@@ -1091,11 +1103,11 @@ impl IndexAddOpts {
 #[derive(Clone, Copy, Default)]
 pub struct EmbeddingOpts(pub(crate) sys::tt_embedding_opts);
 impl EmbeddingOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> EmbeddingOpts {
         Self::default()
     }
-    /// row that receives no gradient; negative values count from the end; default: none
+    /// Row that receives no gradient; negative values count from the end; default: none.
     #[must_use]
     pub fn padding_idx(mut self, value: i64) -> EmbeddingOpts {
         self.0.set |= sys::TT_EMBEDDING_PADDING_IDX;
@@ -1108,11 +1120,12 @@ impl EmbeddingOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ScatterOpts(pub(crate) sys::tt_scatter_opts);
 impl ScatterOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ScatterOpts {
         Self::default()
     }
-    /// none: replaces; add, multiply: combines each element with every src written to it; default: "none"
+    /// None: replaces; add, multiply: combines each element with every src written to it; default:
+    /// "none".
     #[must_use]
     pub fn reduce(mut self, value: Scatter) -> ScatterOpts {
         self.0.set |= sys::TT_SCATTER_REDUCE;
@@ -1128,11 +1141,11 @@ pub type ScatterValueOpts = ScatterOpts;
 #[derive(Clone, Copy, Default)]
 pub struct TakeAlongDimOpts(pub(crate) sys::tt_take_along_dim_opts);
 impl TakeAlongDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> TakeAlongDimOpts {
         Self::default()
     }
-    /// dimension to index; default: self is flattened first
+    /// Dimension to index; default: self is flattened first.
     #[must_use]
     pub fn dim(mut self, value: i64) -> TakeAlongDimOpts {
         self.0.set |= sys::TT_TAKE_ALONG_DIM_DIM;
@@ -1145,11 +1158,11 @@ impl TakeAlongDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct OneHotOpts(pub(crate) sys::tt_one_hot_opts);
 impl OneHotOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> OneHotOpts {
         Self::default()
     }
-    /// number of classes; -1: the largest class + 1; default: -1
+    /// Number of classes; -1: the largest class + 1; default: -1.
     #[must_use]
     pub fn num_classes(mut self, value: i64) -> OneHotOpts {
         self.0.set |= sys::TT_ONE_HOT_NUM_CLASSES;
@@ -1162,11 +1175,11 @@ impl OneHotOpts {
 #[derive(Clone, Copy, Default)]
 pub struct TrilOpts(pub(crate) sys::tt_tril_opts);
 impl TrilOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> TrilOpts {
         Self::default()
     }
-    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0.
     #[must_use]
     pub fn diagonal(mut self, value: i64) -> TrilOpts {
         self.0.set |= sys::TT_TRIL_DIAGONAL;
@@ -1179,11 +1192,11 @@ impl TrilOpts {
 #[derive(Clone, Copy, Default)]
 pub struct TriuOpts(pub(crate) sys::tt_triu_opts);
 impl TriuOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> TriuOpts {
         Self::default()
     }
-    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0.
     #[must_use]
     pub fn diagonal(mut self, value: i64) -> TriuOpts {
         self.0.set |= sys::TT_TRIU_DIAGONAL;
@@ -1196,11 +1209,11 @@ impl TriuOpts {
 #[derive(Clone, Copy, Default)]
 pub struct NuclearNormOpts<'a>(pub(crate) sys::tt_nuclear_norm_opts, PhantomData<&'a ()>);
 impl<'a> NuclearNormOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NuclearNormOpts<'a> {
         Self::default()
     }
-    /// the dimensions of rows and columns; default: the two dimensions of self
+    /// The dimensions of rows and columns; default: the two dimensions of self.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> NuclearNormOpts<'a> {
         self.0.set |= sys::TT_NUCLEAR_NORM_DIM;
@@ -1208,7 +1221,7 @@ impl<'a> NuclearNormOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> NuclearNormOpts<'a> {
         self.0.set |= sys::TT_NUCLEAR_NORM_KEEPDIM;
@@ -1221,18 +1234,18 @@ impl<'a> NuclearNormOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct L1LossOpts<'a>(pub(crate) sys::tt_l1_loss_opts, PhantomData<&'a ()>);
 impl<'a> L1LossOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> L1LossOpts<'a> {
         Self::default()
     }
-    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> L1LossOpts<'a> {
         self.0.set |= sys::TT_L1_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// factor of each element; has the shape of input; default: none
+    /// Factor of each element; has the shape of input; default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> L1LossOpts<'a> {
         self.0.set |= sys::TT_L1_LOSS_WEIGHT;
@@ -1245,18 +1258,19 @@ impl<'a> L1LossOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct MseLossOpts<'a>(pub(crate) sys::tt_mse_loss_opts, PhantomData<&'a ()>);
 impl<'a> MseLossOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MseLossOpts<'a> {
         Self::default()
     }
-    /// none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided by the sum of weight; default: "mean"
+    /// None: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum
+    /// divided by the sum of weight; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> MseLossOpts<'a> {
         self.0.set |= sys::TT_MSE_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// factor of each element; has the shape of input; default: none
+    /// Factor of each element; has the shape of input; default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> MseLossOpts<'a> {
         self.0.set |= sys::TT_MSE_LOSS_WEIGHT;
@@ -1269,18 +1283,18 @@ impl<'a> MseLossOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct SmoothL1LossOpts(pub(crate) sys::tt_smooth_l1_loss_opts);
 impl SmoothL1LossOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SmoothL1LossOpts {
         Self::default()
     }
-    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> SmoothL1LossOpts {
         self.0.set |= sys::TT_SMOOTH_L1_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// difference at which the loss becomes linear, at least 0; default: 1.0
+    /// Difference at which the loss becomes linear, at least 0; default: 1.0.
     #[must_use]
     pub fn beta(mut self, value: f64) -> SmoothL1LossOpts {
         self.0.set |= sys::TT_SMOOTH_L1_LOSS_BETA;
@@ -1293,25 +1307,25 @@ impl SmoothL1LossOpts {
 #[derive(Clone, Copy, Default)]
 pub struct HuberLossOpts<'a>(pub(crate) sys::tt_huber_loss_opts, PhantomData<&'a ()>);
 impl<'a> HuberLossOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> HuberLossOpts<'a> {
         Self::default()
     }
-    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> HuberLossOpts<'a> {
         self.0.set |= sys::TT_HUBER_LOSS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// difference at which the loss becomes linear, greater than 0; default: 1.0
+    /// Difference at which the loss becomes linear, greater than 0; default: 1.0.
     #[must_use]
     pub fn delta(mut self, value: f64) -> HuberLossOpts<'a> {
         self.0.set |= sys::TT_HUBER_LOSS_DELTA;
         self.0.delta = value;
         self
     }
-    /// factor of each element; has the shape of input; default: none
+    /// Factor of each element; has the shape of input; default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> HuberLossOpts<'a> {
         self.0.set |= sys::TT_HUBER_LOSS_WEIGHT;
@@ -1324,18 +1338,18 @@ impl<'a> HuberLossOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct BinaryCrossEntropyOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_opts, PhantomData<&'a ()>);
 impl<'a> BinaryCrossEntropyOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BinaryCrossEntropyOpts<'a> {
         Self::default()
     }
-    /// factor of each element; broadcast to the shape of target; default: none
+    /// Factor of each element; broadcast to the shape of target; default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> BinaryCrossEntropyOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> BinaryCrossEntropyOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_REDUCTION;
@@ -1348,25 +1362,26 @@ impl<'a> BinaryCrossEntropyOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct BinaryCrossEntropyWithLogitsOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_with_logits_opts, PhantomData<&'a ()>);
 impl<'a> BinaryCrossEntropyWithLogitsOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BinaryCrossEntropyWithLogitsOpts<'a> {
         Self::default()
     }
-    /// factor of each element; broadcast to the shape of target; default: none
+    /// Factor of each element; broadcast to the shape of target; default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> BinaryCrossEntropyWithLogitsOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// none: the loss of each element; sum: their sum; mean: their mean; default: "mean"
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> BinaryCrossEntropyWithLogitsOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// factor of the positive term, target \* log(sigmoid(input)); broadcast to the shape of target; default: none
+    /// Factor of the positive term, target \* log(sigmoid(input)); broadcast to the shape of
+    /// target; default: none.
     #[must_use]
     pub fn pos_weight(mut self, value: &'a Tensor) -> BinaryCrossEntropyWithLogitsOpts<'a> {
         self.0.set |= sys::TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_POS_WEIGHT;
@@ -1379,18 +1394,19 @@ impl<'a> BinaryCrossEntropyWithLogitsOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct KlDivOpts(pub(crate) sys::tt_kl_div_opts);
 impl KlDivOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> KlDivOpts {
         Self::default()
     }
-    /// none; sum; mean: over all elements; batchmean: the sum divided by the first size of input; default: "mean"
+    /// None; sum; mean: over all elements; batchmean: the sum divided by the first size of input;
+    /// default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: KlReduction) -> KlDivOpts {
         self.0.set |= sys::TT_KL_DIV_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// whether target holds log-probabilities; default: false
+    /// Whether target holds log-probabilities; default: false.
     #[must_use]
     pub fn log_target(mut self, value: bool) -> KlDivOpts {
         self.0.set |= sys::TT_KL_DIV_LOG_TARGET;
@@ -1403,25 +1419,25 @@ impl KlDivOpts {
 #[derive(Clone, Copy, Default)]
 pub struct NllLossOpts<'a>(pub(crate) sys::tt_nll_loss_opts, PhantomData<&'a ()>);
 impl<'a> NllLossOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NllLossOpts<'a> {
         Self::default()
     }
-    /// factor of each class: (C); default: none
+    /// Factor of each class: (C); default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NLL_LOSS_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// targets with this value do not contribute; default: -100
+    /// Targets with this value do not contribute; default: -100.
     #[must_use]
     pub fn ignore_index(mut self, value: i64) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NLL_LOSS_IGNORE_INDEX;
         self.0.ignore_index = value;
         self
     }
-    /// none; sum; mean: the sum divided by the sum of the weights of the targets; default: "mean"
+    /// None; sum; mean: the sum divided by the sum of the weights of the targets; default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> NllLossOpts<'a> {
         self.0.set |= sys::TT_NLL_LOSS_REDUCTION;
@@ -1434,32 +1450,33 @@ impl<'a> NllLossOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct CrossEntropyOpts<'a>(pub(crate) sys::tt_cross_entropy_opts, PhantomData<&'a ()>);
 impl<'a> CrossEntropyOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> CrossEntropyOpts<'a> {
         Self::default()
     }
-    /// factor of each class: (C); default: none
+    /// Factor of each class: (C); default: none.
     #[must_use]
     pub fn weight(mut self, value: &'a Tensor) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_WEIGHT;
         self.0.weight = value.raw();
         self
     }
-    /// class targets with this value do not contribute; default: -100
+    /// Class targets with this value do not contribute; default: -100.
     #[must_use]
     pub fn ignore_index(mut self, value: i64) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_IGNORE_INDEX;
         self.0.ignore_index = value;
         self
     }
-    /// none; sum; mean: for classes, the sum divided by the sum of the weights of the targets; default: "mean"
+    /// None; sum; mean: for classes, the sum divided by the sum of the weights of the targets;
+    /// default: "mean".
     #[must_use]
     pub fn reduction(mut self, value: Reduction) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_REDUCTION;
         self.0.reduction = value as i32;
         self
     }
-    /// share of the target that is distributed evenly over all classes, in \[0, 1\]; default: 0.0
+    /// Share of the target that is distributed evenly over all classes, in \[0, 1\]; default: 0.0.
     #[must_use]
     pub fn label_smoothing(mut self, value: f64) -> CrossEntropyOpts<'a> {
         self.0.set |= sys::TT_CROSS_ENTROPY_LABEL_SMOOTHING;
@@ -1472,18 +1489,18 @@ impl<'a> CrossEntropyOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct AddmmOpts(pub(crate) sys::tt_addmm_opts);
 impl AddmmOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AddmmOpts {
         Self::default()
     }
-    /// factor of self; default: 1
+    /// Factor of self; default: 1.
     #[must_use]
     pub fn beta(mut self, value: impl Into<Scalar>) -> AddmmOpts {
         self.0.set |= sys::TT_ADDMM_BETA;
         self.0.beta = value.into().raw();
         self
     }
-    /// factor of the product; default: 1
+    /// Factor of the product; default: 1.
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> AddmmOpts {
         self.0.set |= sys::TT_ADDMM_ALPHA;
@@ -1496,18 +1513,18 @@ impl AddmmOpts {
 #[derive(Clone, Copy, Default)]
 pub struct BaddbmmOpts(pub(crate) sys::tt_baddbmm_opts);
 impl BaddbmmOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BaddbmmOpts {
         Self::default()
     }
-    /// factor of self; default: 1
+    /// Factor of self; default: 1.
     #[must_use]
     pub fn beta(mut self, value: impl Into<Scalar>) -> BaddbmmOpts {
         self.0.set |= sys::TT_BADDBMM_BETA;
         self.0.beta = value.into().raw();
         self
     }
-    /// factor of the product; default: 1
+    /// Factor of the product; default: 1.
     #[must_use]
     pub fn alpha(mut self, value: impl Into<Scalar>) -> BaddbmmOpts {
         self.0.set |= sys::TT_BADDBMM_ALPHA;
@@ -1520,25 +1537,25 @@ impl BaddbmmOpts {
 #[derive(Clone, Copy, Default)]
 pub struct BatchNormOpts(pub(crate) sys::tt_batch_norm_opts);
 impl BatchNormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BatchNormOpts {
         Self::default()
     }
-    /// whether to use the statistics of the batch; default: false
+    /// Whether to use the statistics of the batch; default: false.
     #[must_use]
     pub fn training(mut self, value: bool) -> BatchNormOpts {
         self.0.set |= sys::TT_BATCH_NORM_TRAINING;
         self.0.training = value as i32;
         self
     }
-    /// weight of the batch in the update of the running statistics; default: 0.1
+    /// Weight of the batch in the update of the running statistics; default: 0.1.
     #[must_use]
     pub fn momentum(mut self, value: f64) -> BatchNormOpts {
         self.0.set |= sys::TT_BATCH_NORM_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// added to the variance for numerical stability; default: 1e-5
+    /// Added to the variance for numerical stability; default: 1e-5.
     #[must_use]
     pub fn eps(mut self, value: f64) -> BatchNormOpts {
         self.0.set |= sys::TT_BATCH_NORM_EPS;
@@ -1551,11 +1568,11 @@ impl BatchNormOpts {
 #[derive(Clone, Copy, Default)]
 pub struct GroupNormOpts(pub(crate) sys::tt_group_norm_opts);
 impl GroupNormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> GroupNormOpts {
         Self::default()
     }
-    /// added to the variance for numerical stability; default: 1e-5
+    /// Added to the variance for numerical stability; default: 1e-5.
     #[must_use]
     pub fn eps(mut self, value: f64) -> GroupNormOpts {
         self.0.set |= sys::TT_GROUP_NORM_EPS;
@@ -1568,25 +1585,25 @@ impl GroupNormOpts {
 #[derive(Clone, Copy, Default)]
 pub struct InstanceNormOpts(pub(crate) sys::tt_instance_norm_opts);
 impl InstanceNormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> InstanceNormOpts {
         Self::default()
     }
-    /// whether to use the statistics of input; default: true
+    /// Whether to use the statistics of input; default: true.
     #[must_use]
     pub fn use_input_stats(mut self, value: bool) -> InstanceNormOpts {
         self.0.set |= sys::TT_INSTANCE_NORM_USE_INPUT_STATS;
         self.0.use_input_stats = value as i32;
         self
     }
-    /// weight of input in the update of the running statistics; default: 0.1
+    /// Weight of input in the update of the running statistics; default: 0.1.
     #[must_use]
     pub fn momentum(mut self, value: f64) -> InstanceNormOpts {
         self.0.set |= sys::TT_INSTANCE_NORM_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// added to the variance for numerical stability; default: 1e-5
+    /// Added to the variance for numerical stability; default: 1e-5.
     #[must_use]
     pub fn eps(mut self, value: f64) -> InstanceNormOpts {
         self.0.set |= sys::TT_INSTANCE_NORM_EPS;
@@ -1599,11 +1616,12 @@ impl InstanceNormOpts {
 #[derive(Clone, Copy, Default)]
 pub struct RmsNormOpts(pub(crate) sys::tt_rms_norm_opts);
 impl RmsNormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RmsNormOpts {
         Self::default()
     }
-    /// added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation
+    /// Added to the mean for numerical stability; default: the machine epsilon of the dtype of the
+    /// computation.
     #[must_use]
     pub fn eps(mut self, value: f64) -> RmsNormOpts {
         self.0.set |= sys::TT_RMS_NORM_EPS;
@@ -1616,11 +1634,11 @@ impl RmsNormOpts {
 #[derive(Clone, Copy, Default)]
 pub struct LayerNormOpts(pub(crate) sys::tt_layer_norm_opts);
 impl LayerNormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> LayerNormOpts {
         Self::default()
     }
-    /// added to the variance for numerical stability; default: 1e-5
+    /// Added to the variance for numerical stability; default: 1e-5.
     #[must_use]
     pub fn eps(mut self, value: f64) -> LayerNormOpts {
         self.0.set |= sys::TT_LAYER_NORM_EPS;
@@ -1633,11 +1651,11 @@ impl LayerNormOpts {
 #[derive(Clone, Copy, Default)]
 pub struct MaxPool1dOpts<'a>(pub(crate) sys::tt_max_pool1d_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool1dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MaxPool1dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: kernel_size
+    /// Step between windows; default: kernel_size.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_STRIDE;
@@ -1645,7 +1663,8 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
+    /// Number of elements added on both sides of each spatial dimension, which are never the
+    /// maximum; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_PADDING;
@@ -1653,7 +1672,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_DILATION;
@@ -1661,7 +1680,7 @@ impl<'a> MaxPool1dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// whether the number of windows is rounded up instead of down; default: false
+    /// Whether the number of windows is rounded up instead of down; default: false.
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool1dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_CEIL_MODE;
@@ -1674,11 +1693,11 @@ impl<'a> MaxPool1dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct MaxPool1dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool1d_with_indices_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool1dWithIndicesOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MaxPool1dWithIndicesOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: kernel_size
+    /// Step between windows; default: kernel_size.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_STRIDE;
@@ -1686,7 +1705,8 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
+    /// Number of elements added on both sides of each spatial dimension, which are never the
+    /// maximum; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_PADDING;
@@ -1694,7 +1714,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_DILATION;
@@ -1702,7 +1722,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// whether the number of windows is rounded up instead of down; default: false
+    /// Whether the number of windows is rounded up instead of down; default: false.
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool1dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE;
@@ -1715,11 +1735,11 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct MaxPool2dOpts<'a>(pub(crate) sys::tt_max_pool2d_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool2dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MaxPool2dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: kernel_size
+    /// Step between windows; default: kernel_size.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_STRIDE;
@@ -1727,7 +1747,8 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
+    /// Number of elements added on both sides of each spatial dimension, which are never the
+    /// maximum; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_PADDING;
@@ -1735,7 +1756,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_DILATION;
@@ -1743,7 +1764,7 @@ impl<'a> MaxPool2dOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// whether the number of windows is rounded up instead of down; default: false
+    /// Whether the number of windows is rounded up instead of down; default: false.
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool2dOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_CEIL_MODE;
@@ -1756,11 +1777,11 @@ impl<'a> MaxPool2dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct MaxPool2dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool2d_with_indices_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool2dWithIndicesOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MaxPool2dWithIndicesOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: kernel_size
+    /// Step between windows; default: kernel_size.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_STRIDE;
@@ -1768,7 +1789,8 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0
+    /// Number of elements added on both sides of each spatial dimension, which are never the
+    /// maximum; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_PADDING;
@@ -1776,7 +1798,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// step between the elements of a window; default: 1
+    /// Step between the elements of a window; default: 1.
     #[must_use]
     pub fn dilation(mut self, value: &'a [i64]) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_DILATION;
@@ -1784,7 +1806,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
         self.0.n_dilation = value.len() as i64;
         self
     }
-    /// whether the number of windows is rounded up instead of down; default: false
+    /// Whether the number of windows is rounded up instead of down; default: false.
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> MaxPool2dWithIndicesOpts<'a> {
         self.0.set |= sys::TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE;
@@ -1797,11 +1819,11 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct AvgPool1dOpts<'a>(pub(crate) sys::tt_avg_pool1d_opts, PhantomData<&'a ()>);
 impl<'a> AvgPool1dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AvgPool1dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: kernel_size
+    /// Step between windows; default: kernel_size.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_STRIDE;
@@ -1809,7 +1831,7 @@ impl<'a> AvgPool1dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of zeros added on both sides of each spatial dimension; default: 0
+    /// Number of zeros added on both sides of each spatial dimension; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_PADDING;
@@ -1817,14 +1839,14 @@ impl<'a> AvgPool1dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// whether the number of windows is rounded up instead of down; default: false
+    /// Whether the number of windows is rounded up instead of down; default: false.
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_CEIL_MODE;
         self.0.ceil_mode = value as i32;
         self
     }
-    /// whether the divisor counts the padding; default: true
+    /// Whether the divisor counts the padding; default: true.
     #[must_use]
     pub fn count_include_pad(mut self, value: bool) -> AvgPool1dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL1D_COUNT_INCLUDE_PAD;
@@ -1837,11 +1859,11 @@ impl<'a> AvgPool1dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct AvgPool2dOpts<'a>(pub(crate) sys::tt_avg_pool2d_opts, PhantomData<&'a ()>);
 impl<'a> AvgPool2dOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AvgPool2dOpts<'a> {
         Self::default()
     }
-    /// step between windows; default: kernel_size
+    /// Step between windows; default: kernel_size.
     #[must_use]
     pub fn stride(mut self, value: &'a [i64]) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_STRIDE;
@@ -1849,7 +1871,7 @@ impl<'a> AvgPool2dOpts<'a> {
         self.0.n_stride = value.len() as i64;
         self
     }
-    /// number of zeros added on both sides of each spatial dimension; default: 0
+    /// Number of zeros added on both sides of each spatial dimension; default: 0.
     #[must_use]
     pub fn padding(mut self, value: &'a [i64]) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_PADDING;
@@ -1857,21 +1879,21 @@ impl<'a> AvgPool2dOpts<'a> {
         self.0.n_padding = value.len() as i64;
         self
     }
-    /// whether the number of windows is rounded up instead of down; default: false
+    /// Whether the number of windows is rounded up instead of down; default: false.
     #[must_use]
     pub fn ceil_mode(mut self, value: bool) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_CEIL_MODE;
         self.0.ceil_mode = value as i32;
         self
     }
-    /// whether the divisor counts the padding; default: true
+    /// Whether the divisor counts the padding; default: true.
     #[must_use]
     pub fn count_include_pad(mut self, value: bool) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_COUNT_INCLUDE_PAD;
         self.0.count_include_pad = value as i32;
         self
     }
-    /// divisor of the sums, not 0; default: the number of elements of the window
+    /// Divisor of the sums, not 0; default: the number of elements of the window.
     #[must_use]
     pub fn divisor_override(mut self, value: i64) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_DIVISOR_OVERRIDE;
@@ -1884,25 +1906,25 @@ impl<'a> AvgPool2dOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandOpts<'a>(pub(crate) sys::tt_rand_opts, PhantomData<&'a ()>);
 impl<'a> RandOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandOpts<'a> {
         Self::default()
     }
-    /// floating or complex dtype; default: float32
+    /// Floating or complex dtype; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_GENERATOR;
@@ -1915,25 +1937,25 @@ impl<'a> RandOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandnOpts<'a>(pub(crate) sys::tt_randn_opts, PhantomData<&'a ()>);
 impl<'a> RandnOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandnOpts<'a> {
         Self::default()
     }
-    /// floating or complex dtype; default: float32
+    /// Floating or complex dtype; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_GENERATOR;
@@ -1946,25 +1968,25 @@ impl<'a> RandnOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandLikeOpts<'a>(pub(crate) sys::tt_rand_like_opts, PhantomData<&'a ()>);
 impl<'a> RandLikeOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandLikeOpts<'a> {
         Self::default()
     }
-    /// floating or complex dtype; default: that of self
+    /// Floating or complex dtype; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_GENERATOR;
@@ -1977,25 +1999,25 @@ impl<'a> RandLikeOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandnLikeOpts<'a>(pub(crate) sys::tt_randn_like_opts, PhantomData<&'a ()>);
 impl<'a> RandnLikeOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandnLikeOpts<'a> {
         Self::default()
     }
-    /// floating or complex dtype; default: that of self
+    /// Floating or complex dtype; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_GENERATOR;
@@ -2008,11 +2030,11 @@ impl<'a> RandnLikeOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct BernoulliOpts<'a>(pub(crate) sys::tt_bernoulli_opts, PhantomData<&'a ()>);
 impl<'a> BernoulliOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BernoulliOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> BernoulliOpts<'a> {
         self.0.set |= sys::TT_BERNOULLI_GENERATOR;
@@ -2025,11 +2047,11 @@ impl<'a> BernoulliOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct BernoulliPOpts<'a>(pub(crate) sys::tt_bernoulli_p_opts, PhantomData<&'a ()>);
 impl<'a> BernoulliPOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BernoulliPOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> BernoulliPOpts<'a> {
         self.0.set |= sys::TT_BERNOULLI_P_GENERATOR;
@@ -2042,25 +2064,25 @@ impl<'a> BernoulliPOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandintOpts<'a>(pub(crate) sys::tt_randint_opts, PhantomData<&'a ()>);
 impl<'a> RandintOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandintOpts<'a> {
         Self::default()
     }
-    /// real dtype that can hold the values; default: int64
+    /// Real dtype that can hold the values; default: int64.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_GENERATOR;
@@ -2073,25 +2095,25 @@ impl<'a> RandintOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandintLikeOpts<'a>(pub(crate) sys::tt_randint_like_opts, PhantomData<&'a ()>);
 impl<'a> RandintLikeOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandintLikeOpts<'a> {
         Self::default()
     }
-    /// real dtype that can hold the values; default: that of self
+    /// Real dtype that can hold the values; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: that of self
+    /// Device of the result; default: that of self.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_GENERATOR;
@@ -2104,18 +2126,19 @@ impl<'a> RandintLikeOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandomInplaceOpts<'a>(pub(crate) sys::tt_random__opts, PhantomData<&'a ()>);
 impl<'a> RandomInplaceOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandomInplaceOpts<'a> {
         Self::default()
     }
-    /// upper bound of the values, which it excludes; default: all integers from low on that the dtype of self represents exactly
+    /// Upper bound of the values, which it excludes; default: all integers from low on that the
+    /// dtype of self represents exactly.
     #[must_use]
     pub fn high(mut self, value: i64) -> RandomInplaceOpts<'a> {
         self.0.set |= sys::TT_RANDOM__HIGH;
         self.0.high = value;
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandomInplaceOpts<'a> {
         self.0.set |= sys::TT_RANDOM__GENERATOR;
@@ -2128,11 +2151,11 @@ impl<'a> RandomInplaceOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct NormalOpts<'a>(pub(crate) sys::tt_normal_opts, PhantomData<&'a ()>);
 impl<'a> NormalOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NormalOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalOpts<'a> {
         self.0.set |= sys::TT_NORMAL_GENERATOR;
@@ -2145,11 +2168,11 @@ impl<'a> NormalOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct NormalMeanOpts<'a>(pub(crate) sys::tt_normal_mean_opts, PhantomData<&'a ()>);
 impl<'a> NormalMeanOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NormalMeanOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalMeanOpts<'a> {
         self.0.set |= sys::TT_NORMAL_MEAN_GENERATOR;
@@ -2162,11 +2185,11 @@ impl<'a> NormalMeanOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct NormalStdOpts<'a>(pub(crate) sys::tt_normal_std_opts, PhantomData<&'a ()>);
 impl<'a> NormalStdOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NormalStdOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalStdOpts<'a> {
         self.0.set |= sys::TT_NORMAL_STD_GENERATOR;
@@ -2179,25 +2202,25 @@ impl<'a> NormalStdOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct NormalSizeOpts<'a>(pub(crate) sys::tt_normal_size_opts, PhantomData<&'a ()>);
 impl<'a> NormalSizeOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NormalSizeOpts<'a> {
         Self::default()
     }
-    /// floating or complex dtype; default: float32
+    /// Floating or complex dtype; default: float32.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_GENERATOR;
@@ -2210,11 +2233,11 @@ impl<'a> NormalSizeOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct NormalInplaceOpts<'a>(pub(crate) sys::tt_normal__opts, PhantomData<&'a ()>);
 impl<'a> NormalInplaceOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NormalInplaceOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalInplaceOpts<'a> {
         self.0.set |= sys::TT_NORMAL__GENERATOR;
@@ -2227,11 +2250,11 @@ impl<'a> NormalInplaceOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct UniformInplaceOpts<'a>(pub(crate) sys::tt_uniform__opts, PhantomData<&'a ()>);
 impl<'a> UniformInplaceOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> UniformInplaceOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> UniformInplaceOpts<'a> {
         self.0.set |= sys::TT_UNIFORM__GENERATOR;
@@ -2244,11 +2267,11 @@ impl<'a> UniformInplaceOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct ExponentialInplaceOpts<'a>(pub(crate) sys::tt_exponential__opts, PhantomData<&'a ()>);
 impl<'a> ExponentialInplaceOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ExponentialInplaceOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> ExponentialInplaceOpts<'a> {
         self.0.set |= sys::TT_EXPONENTIAL__GENERATOR;
@@ -2261,25 +2284,25 @@ impl<'a> ExponentialInplaceOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct DropoutOpts<'a>(pub(crate) sys::tt_dropout_opts, PhantomData<&'a ()>);
 impl<'a> DropoutOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> DropoutOpts<'a> {
         Self::default()
     }
-    /// probability of zeroing an element, in \[0, 1\]; default: 0.5
+    /// Probability of zeroing an element, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_P;
         self.0.p = value;
         self
     }
-    /// whether to apply dropout; default: true
+    /// Whether to apply dropout; default: true.
     #[must_use]
     pub fn train(mut self, value: bool) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_TRAIN;
         self.0.train = value as i32;
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_GENERATOR;
@@ -2292,25 +2315,25 @@ impl<'a> DropoutOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct RandpermOpts<'a>(pub(crate) sys::tt_randperm_opts, PhantomData<&'a ()>);
 impl<'a> RandpermOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RandpermOpts<'a> {
         Self::default()
     }
-    /// real dtype that can hold the values; default: int64
+    /// Real dtype that can hold the values; default: int64.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_DTYPE;
         self.0.dtype = value as i32;
         self
     }
-    /// device of the result; default: CPU
+    /// Device of the result; default: CPU.
     #[must_use]
     pub fn device(mut self, value: Device) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_DEVICE;
         self.0.device = value.raw();
         self
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_GENERATOR;
@@ -2323,11 +2346,11 @@ impl<'a> RandpermOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct MultinomialOpts<'a>(pub(crate) sys::tt_multinomial_opts, PhantomData<&'a ()>);
 impl<'a> MultinomialOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MultinomialOpts<'a> {
         Self::default()
     }
-    /// random number generator; default: the one of the ctx
+    /// Random number generator; default: the one of the ctx.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> MultinomialOpts<'a> {
         self.0.set |= sys::TT_MULTINOMIAL_GENERATOR;
@@ -2340,11 +2363,12 @@ impl<'a> MultinomialOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct SumOpts(pub(crate) sys::tt_sum_opts);
 impl SumOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SumOpts {
         Self::default()
     }
-    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SumOpts {
         self.0.set |= sys::TT_SUM_DTYPE;
@@ -2357,18 +2381,19 @@ impl SumOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SumDimOpts(pub(crate) sys::tt_sum_dim_opts);
 impl SumDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SumDimOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> SumDimOpts {
         self.0.set |= sys::TT_SUM_DIM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SumDimOpts {
         self.0.set |= sys::TT_SUM_DIM_DTYPE;
@@ -2381,11 +2406,11 @@ impl SumDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct MeanOpts(pub(crate) sys::tt_mean_opts);
 impl MeanOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MeanOpts {
         Self::default()
     }
-    /// dtype of the computation and of the result; must be given for integers; default: none
+    /// Dtype of the computation and of the result; must be given for integers; default: none.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> MeanOpts {
         self.0.set |= sys::TT_MEAN_DTYPE;
@@ -2398,18 +2423,18 @@ impl MeanOpts {
 #[derive(Clone, Copy, Default)]
 pub struct MeanDimOpts(pub(crate) sys::tt_mean_dim_opts);
 impl MeanDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MeanDimOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> MeanDimOpts {
         self.0.set |= sys::TT_MEAN_DIM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype of the computation and of the result; must be given for integers; default: none
+    /// Dtype of the computation and of the result; must be given for integers; default: none.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> MeanDimOpts {
         self.0.set |= sys::TT_MEAN_DIM_DTYPE;
@@ -2422,11 +2447,11 @@ impl MeanDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct MaxDimOpts(pub(crate) sys::tt_max_dim_opts);
 impl MaxDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MaxDimOpts {
         Self::default()
     }
-    /// whether the reduced dimension is kept with size 1; default: false
+    /// Whether the reduced dimension is kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> MaxDimOpts {
         self.0.set |= sys::TT_MAX_DIM_KEEPDIM;
@@ -2439,11 +2464,11 @@ impl MaxDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct MinDimOpts(pub(crate) sys::tt_min_dim_opts);
 impl MinDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MinDimOpts {
         Self::default()
     }
-    /// whether the reduced dimension is kept with size 1; default: false
+    /// Whether the reduced dimension is kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> MinDimOpts {
         self.0.set |= sys::TT_MIN_DIM_KEEPDIM;
@@ -2456,18 +2481,18 @@ impl MinDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ArgmaxOpts(pub(crate) sys::tt_argmax_opts);
 impl ArgmaxOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ArgmaxOpts {
         Self::default()
     }
-    /// dimension to reduce; default: self is flattened
+    /// Dimension to reduce; default: self is flattened.
     #[must_use]
     pub fn dim(mut self, value: i64) -> ArgmaxOpts {
         self.0.set |= sys::TT_ARGMAX_DIM;
         self.0.dim = value;
         self
     }
-    /// whether the reduced dimension is kept with size 1; default: false
+    /// Whether the reduced dimension is kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> ArgmaxOpts {
         self.0.set |= sys::TT_ARGMAX_KEEPDIM;
@@ -2480,11 +2505,11 @@ impl ArgmaxOpts {
 #[derive(Clone, Copy, Default)]
 pub struct AnyDimOpts(pub(crate) sys::tt_any_dim_opts);
 impl AnyDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AnyDimOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AnyDimOpts {
         self.0.set |= sys::TT_ANY_DIM_KEEPDIM;
@@ -2497,11 +2522,11 @@ impl AnyDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct AllDimOpts(pub(crate) sys::tt_all_dim_opts);
 impl AllDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AllDimOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AllDimOpts {
         self.0.set |= sys::TT_ALL_DIM_KEEPDIM;
@@ -2514,11 +2539,11 @@ impl AllDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct AmaxOpts(pub(crate) sys::tt_amax_opts);
 impl AmaxOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AmaxOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AmaxOpts {
         self.0.set |= sys::TT_AMAX_KEEPDIM;
@@ -2531,11 +2556,11 @@ impl AmaxOpts {
 #[derive(Clone, Copy, Default)]
 pub struct AminOpts(pub(crate) sys::tt_amin_opts);
 impl AminOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AminOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> AminOpts {
         self.0.set |= sys::TT_AMIN_KEEPDIM;
@@ -2548,11 +2573,11 @@ impl AminOpts {
 #[derive(Clone, Copy, Default)]
 pub struct LogsumexpOpts(pub(crate) sys::tt_logsumexp_opts);
 impl LogsumexpOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> LogsumexpOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> LogsumexpOpts {
         self.0.set |= sys::TT_LOGSUMEXP_KEEPDIM;
@@ -2565,18 +2590,19 @@ impl LogsumexpOpts {
 #[derive(Clone, Copy, Default)]
 pub struct VarOpts(pub(crate) sys::tt_var_opts);
 impl VarOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> VarOpts {
         Self::default()
     }
-    /// subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0
+    /// Subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+    /// unbiased estimate from a sample; default: 1.0.
     #[must_use]
     pub fn correction(mut self, value: f64) -> VarOpts {
         self.0.set |= sys::TT_VAR_CORRECTION;
         self.0.correction = value;
         self
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> VarOpts {
         self.0.set |= sys::TT_VAR_KEEPDIM;
@@ -2589,18 +2615,19 @@ impl VarOpts {
 #[derive(Clone, Copy, Default)]
 pub struct StdOpts(pub(crate) sys::tt_std_opts);
 impl StdOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> StdOpts {
         Self::default()
     }
-    /// subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0
+    /// Subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+    /// unbiased estimate from a sample; default: 1.0.
     #[must_use]
     pub fn correction(mut self, value: f64) -> StdOpts {
         self.0.set |= sys::TT_STD_CORRECTION;
         self.0.correction = value;
         self
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> StdOpts {
         self.0.set |= sys::TT_STD_KEEPDIM;
@@ -2613,18 +2640,19 @@ impl StdOpts {
 #[derive(Clone, Copy, Default)]
 pub struct VarMeanOpts(pub(crate) sys::tt_var_mean_opts);
 impl VarMeanOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> VarMeanOpts {
         Self::default()
     }
-    /// subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0
+    /// Subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+    /// unbiased estimate from a sample; default: 1.0.
     #[must_use]
     pub fn correction(mut self, value: f64) -> VarMeanOpts {
         self.0.set |= sys::TT_VAR_MEAN_CORRECTION;
         self.0.correction = value;
         self
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> VarMeanOpts {
         self.0.set |= sys::TT_VAR_MEAN_KEEPDIM;
@@ -2637,11 +2665,12 @@ impl VarMeanOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ProdOpts(pub(crate) sys::tt_prod_opts);
 impl ProdOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ProdOpts {
         Self::default()
     }
-    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ProdOpts {
         self.0.set |= sys::TT_PROD_DTYPE;
@@ -2654,18 +2683,19 @@ impl ProdOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ProdDimOpts(pub(crate) sys::tt_prod_dim_opts);
 impl ProdDimOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ProdDimOpts {
         Self::default()
     }
-    /// whether the reduced dimension is kept with size 1; default: false
+    /// Whether the reduced dimension is kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> ProdDimOpts {
         self.0.set |= sys::TT_PROD_DIM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> ProdDimOpts {
         self.0.set |= sys::TT_PROD_DIM_DTYPE;
@@ -2678,18 +2708,18 @@ impl ProdDimOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ArgminOpts(pub(crate) sys::tt_argmin_opts);
 impl ArgminOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ArgminOpts {
         Self::default()
     }
-    /// dimension to reduce; default: self is flattened
+    /// Dimension to reduce; default: self is flattened.
     #[must_use]
     pub fn dim(mut self, value: i64) -> ArgminOpts {
         self.0.set |= sys::TT_ARGMIN_DIM;
         self.0.dim = value;
         self
     }
-    /// whether the reduced dimension is kept with size 1; default: false
+    /// Whether the reduced dimension is kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> ArgminOpts {
         self.0.set |= sys::TT_ARGMIN_KEEPDIM;
@@ -2702,18 +2732,18 @@ impl ArgminOpts {
 #[derive(Clone, Copy, Default)]
 pub struct NormOpts(pub(crate) sys::tt_norm_opts);
 impl NormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> NormOpts {
         Self::default()
     }
-    /// whether the reduced dimensions are kept with size 1; default: false
+    /// Whether the reduced dimensions are kept with size 1; default: false.
     #[must_use]
     pub fn keepdim(mut self, value: bool) -> NormOpts {
         self.0.set |= sys::TT_NORM_KEEPDIM;
         self.0.keepdim = value as i32;
         self
     }
-    /// dtype to which self is converted first; default: that of self
+    /// Dtype to which self is converted first; default: that of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> NormOpts {
         self.0.set |= sys::TT_NORM_DTYPE;
@@ -2726,60 +2756,62 @@ impl NormOpts {
 #[derive(Clone, Copy, Default)]
 pub struct InterpolateOpts(pub(crate) sys::tt_interpolate_opts);
 impl InterpolateOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> InterpolateOpts {
         Self::default()
     }
-    /// factor of all spatial dimensions, instead of size; default: none
+    /// Factor of all spatial dimensions, instead of size; default: none.
     #[must_use]
     pub fn scale_factor(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_FACTOR;
         self.0.scale_factor = value;
         self
     }
-    /// nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2; trilinear: 3; default: "nearest"
+    /// Nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear,
+    /// bicubic: 2; trilinear: 3; default: "nearest".
     #[must_use]
     pub fn mode(mut self, value: Interpolation) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_MODE;
         self.0.mode = value as i32;
         self
     }
-    /// whether the centers of the corner elements are aligned instead of their outer edges; default: none
+    /// Whether the centers of the corner elements are aligned instead of their outer edges;
+    /// default: none.
     #[must_use]
     pub fn align_corners(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_ALIGN_CORNERS;
         self.0.align_corners = value as i32;
         self
     }
-    /// whether the scale is computed from the rounded sizes; default: none
+    /// Whether the scale is computed from the rounded sizes; default: none.
     #[must_use]
     pub fn recompute_scale_factor(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_RECOMPUTE_SCALE_FACTOR;
         self.0.recompute_scale_factor = value as i32;
         self
     }
-    /// not implemented; must be false; default: false
+    /// Not implemented; must be false; default: false.
     #[must_use]
     pub fn antialias(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_ANTIALIAS;
         self.0.antialias = value as i32;
         self
     }
-    /// factor of the third-last dimension, instead of scale_factor; default: none
+    /// Factor of the third-last dimension, instead of scale_factor; default: none.
     #[must_use]
     pub fn scale_d(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_D;
         self.0.scale_d = value;
         self
     }
-    /// factor of the second-last dimension; default: none
+    /// Factor of the second-last dimension; default: none.
     #[must_use]
     pub fn scale_h(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_H;
         self.0.scale_h = value;
         self
     }
-    /// factor of the last dimension; default: none
+    /// Factor of the last dimension; default: none.
     #[must_use]
     pub fn scale_w(mut self, value: f64) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_SCALE_W;
@@ -2792,11 +2824,12 @@ impl InterpolateOpts {
 #[derive(Clone, Copy, Default)]
 pub struct CumsumOpts(pub(crate) sys::tt_cumsum_opts);
 impl CumsumOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> CumsumOpts {
         Self::default()
     }
-    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> CumsumOpts {
         self.0.set |= sys::TT_CUMSUM_DTYPE;
@@ -2809,11 +2842,12 @@ impl CumsumOpts {
 #[derive(Clone, Copy, Default)]
 pub struct CumprodOpts(pub(crate) sys::tt_cumprod_opts);
 impl CumprodOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> CumprodOpts {
         Self::default()
     }
-    /// dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> CumprodOpts {
         self.0.set |= sys::TT_CUMPROD_DTYPE;
@@ -2826,11 +2860,11 @@ impl CumprodOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SoftmaxOpts(pub(crate) sys::tt_softmax_opts);
 impl SoftmaxOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SoftmaxOpts {
         Self::default()
     }
-    /// dtype to which self is converted first; default: no conversion
+    /// Dtype to which self is converted first; default: no conversion.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SoftmaxOpts {
         self.0.set |= sys::TT_SOFTMAX_DTYPE;
@@ -2843,11 +2877,11 @@ impl SoftmaxOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SoftminOpts(pub(crate) sys::tt_softmin_opts);
 impl SoftminOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SoftminOpts {
         Self::default()
     }
-    /// dtype to which input is converted first; default: no conversion
+    /// Dtype to which input is converted first; default: no conversion.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> SoftminOpts {
         self.0.set |= sys::TT_SOFTMIN_DTYPE;
@@ -2860,11 +2894,11 @@ impl SoftminOpts {
 #[derive(Clone, Copy, Default)]
 pub struct LogSoftmaxOpts(pub(crate) sys::tt_log_softmax_opts);
 impl LogSoftmaxOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> LogSoftmaxOpts {
         Self::default()
     }
-    /// dtype to which self is converted first; default: no conversion
+    /// Dtype to which self is converted first; default: no conversion.
     #[must_use]
     pub fn dtype(mut self, value: DType) -> LogSoftmaxOpts {
         self.0.set |= sys::TT_LOG_SOFTMAX_DTYPE;
@@ -2877,25 +2911,25 @@ impl LogSoftmaxOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SortOpts(pub(crate) sys::tt_sort_opts);
 impl SortOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SortOpts {
         Self::default()
     }
-    /// dimension to sort along; default: -1
+    /// Dimension to sort along; default: -1.
     #[must_use]
     pub fn dim(mut self, value: i64) -> SortOpts {
         self.0.set |= sys::TT_SORT_DIM;
         self.0.dim = value;
         self
     }
-    /// whether the largest element is first; default: false
+    /// Whether the largest element is first; default: false.
     #[must_use]
     pub fn descending(mut self, value: bool) -> SortOpts {
         self.0.set |= sys::TT_SORT_DESCENDING;
         self.0.descending = value as i32;
         self
     }
-    /// accepted for compatibility: sorting is always stable; default: false
+    /// Accepted for compatibility: sorting is always stable; default: false.
     #[must_use]
     pub fn stable(mut self, value: bool) -> SortOpts {
         self.0.set |= sys::TT_SORT_STABLE;
@@ -2908,25 +2942,25 @@ impl SortOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ArgsortOpts(pub(crate) sys::tt_argsort_opts);
 impl ArgsortOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ArgsortOpts {
         Self::default()
     }
-    /// dimension to sort along; default: -1
+    /// Dimension to sort along; default: -1.
     #[must_use]
     pub fn dim(mut self, value: i64) -> ArgsortOpts {
         self.0.set |= sys::TT_ARGSORT_DIM;
         self.0.dim = value;
         self
     }
-    /// whether the largest element is first; default: false
+    /// Whether the largest element is first; default: false.
     #[must_use]
     pub fn descending(mut self, value: bool) -> ArgsortOpts {
         self.0.set |= sys::TT_ARGSORT_DESCENDING;
         self.0.descending = value as i32;
         self
     }
-    /// accepted for compatibility: sorting is always stable; default: false
+    /// Accepted for compatibility: sorting is always stable; default: false.
     #[must_use]
     pub fn stable(mut self, value: bool) -> ArgsortOpts {
         self.0.set |= sys::TT_ARGSORT_STABLE;
@@ -2939,25 +2973,25 @@ impl ArgsortOpts {
 #[derive(Clone, Copy, Default)]
 pub struct TopkOpts(pub(crate) sys::tt_topk_opts);
 impl TopkOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> TopkOpts {
         Self::default()
     }
-    /// dimension to select from; default: -1
+    /// Dimension to select from; default: -1.
     #[must_use]
     pub fn dim(mut self, value: i64) -> TopkOpts {
         self.0.set |= sys::TT_TOPK_DIM;
         self.0.dim = value;
         self
     }
-    /// false: the smallest elements; default: true
+    /// False: the smallest elements; default: true.
     #[must_use]
     pub fn largest(mut self, value: bool) -> TopkOpts {
         self.0.set |= sys::TT_TOPK_LARGEST;
         self.0.largest = value as i32;
         self
     }
-    /// accepted for compatibility: the result is always sorted; default: true
+    /// Accepted for compatibility: the result is always sorted; default: true.
     #[must_use]
     pub fn sorted(mut self, value: bool) -> TopkOpts {
         self.0.set |= sys::TT_TOPK_SORTED;
@@ -2970,32 +3004,33 @@ impl TopkOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SearchsortedOpts<'a>(pub(crate) sys::tt_searchsorted_opts, PhantomData<&'a ()>);
 impl<'a> SearchsortedOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SearchsortedOpts<'a> {
         Self::default()
     }
-    /// whether the result is int32 instead of int64; default: false
+    /// Whether the result is int32 instead of int64; default: false.
     #[must_use]
     pub fn out_int32(mut self, value: bool) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_OUT_INT32;
         self.0.out_int32 = value as i32;
         self
     }
-    /// whether elements equal to the value are counted, too; default: false
+    /// Whether elements equal to the value are counted, too; default: false.
     #[must_use]
     pub fn right(mut self, value: bool) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_RIGHT;
         self.0.right = value as i32;
         self
     }
-    /// left or right; alternative to right; default: "none"
+    /// Left or right; alternative to right; default: "none".
     #[must_use]
     pub fn side(mut self, value: Side) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_SIDE;
         self.0.side = value as i32;
         self
     }
-    /// indices that sort sorted_sequence along its last dimension, if it is not sorted; default: none
+    /// Indices that sort sorted_sequence along its last dimension, if it is not sorted; default:
+    /// none.
     #[must_use]
     pub fn sorter(mut self, value: &'a Tensor) -> SearchsortedOpts<'a> {
         self.0.set |= sys::TT_SEARCHSORTED_SORTER;
@@ -3008,18 +3043,18 @@ impl<'a> SearchsortedOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct BucketizeOpts(pub(crate) sys::tt_bucketize_opts);
 impl BucketizeOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BucketizeOpts {
         Self::default()
     }
-    /// whether the result is int32 instead of int64; default: false
+    /// Whether the result is int32 instead of int64; default: false.
     #[must_use]
     pub fn out_int32(mut self, value: bool) -> BucketizeOpts {
         self.0.set |= sys::TT_BUCKETIZE_OUT_INT32;
         self.0.out_int32 = value as i32;
         self
     }
-    /// whether boundaries equal to the element are counted, too; default: false
+    /// Whether boundaries equal to the element are counted, too; default: false.
     #[must_use]
     pub fn right(mut self, value: bool) -> BucketizeOpts {
         self.0.set |= sys::TT_BUCKETIZE_RIGHT;
@@ -3032,32 +3067,32 @@ impl BucketizeOpts {
 #[derive(Clone, Copy, Default)]
 pub struct UniqueOpts(pub(crate) sys::tt_unique_opts);
 impl UniqueOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> UniqueOpts {
         Self::default()
     }
-    /// accepted for compatibility: the result is always sorted; default: true
+    /// Accepted for compatibility: the result is always sorted; default: true.
     #[must_use]
     pub fn sorted(mut self, value: bool) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_SORTED;
         self.0.sorted = value as i32;
         self
     }
-    /// whether to return, for each element, the index of its value in the result; default: false
+    /// Whether to return, for each element, the index of its value in the result; default: false.
     #[must_use]
     pub fn return_inverse(mut self, value: bool) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_RETURN_INVERSE;
         self.0.return_inverse = value as i32;
         self
     }
-    /// whether to return the number of occurrences of each value; default: false
+    /// Whether to return the number of occurrences of each value; default: false.
     #[must_use]
     pub fn return_counts(mut self, value: bool) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_RETURN_COUNTS;
         self.0.return_counts = value as i32;
         self
     }
-    /// dimension whose slices are compared; default: elements of the flattened tensor
+    /// Dimension whose slices are compared; default: elements of the flattened tensor.
     #[must_use]
     pub fn dim(mut self, value: i64) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_DIM;
@@ -3070,11 +3105,11 @@ impl UniqueOpts {
 #[derive(Clone, Copy, Default)]
 pub struct RoundOpts(pub(crate) sys::tt_round_opts);
 impl RoundOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> RoundOpts {
         Self::default()
     }
-    /// number of decimal places; negative values round to tens, hundreds, …; default: 0
+    /// Number of decimal places; negative values round to tens, hundreds, …; default: 0.
     #[must_use]
     pub fn decimals(mut self, value: i64) -> RoundOpts {
         self.0.set |= sys::TT_ROUND_DECIMALS;
@@ -3087,25 +3122,25 @@ impl RoundOpts {
 #[derive(Clone, Copy, Default)]
 pub struct SliceOpts(pub(crate) sys::tt_slice_opts);
 impl SliceOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> SliceOpts {
         Self::default()
     }
-    /// first index; default: the first
+    /// First index; default: the first.
     #[must_use]
     pub fn start(mut self, value: i64) -> SliceOpts {
         self.0.set |= sys::TT_SLICE_START;
         self.0.start = value;
         self
     }
-    /// end of the indices, which it excludes; default: the size of dim
+    /// End of the indices, which it excludes; default: the size of dim.
     #[must_use]
     pub fn end(mut self, value: i64) -> SliceOpts {
         self.0.set |= sys::TT_SLICE_END;
         self.0.end = value;
         self
     }
-    /// difference between indices, at least 1; default: 1
+    /// Difference between indices, at least 1; default: 1.
     #[must_use]
     pub fn step(mut self, value: i64) -> SliceOpts {
         self.0.set |= sys::TT_SLICE_STEP;
@@ -3118,11 +3153,11 @@ impl SliceOpts {
 #[derive(Clone, Copy, Default)]
 pub struct AsStridedOpts(pub(crate) sys::tt_as_strided_opts);
 impl AsStridedOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> AsStridedOpts {
         Self::default()
     }
-    /// first element in the storage; default: that of self
+    /// First element in the storage; default: that of self.
     #[must_use]
     pub fn storage_offset(mut self, value: i64) -> AsStridedOpts {
         self.0.set |= sys::TT_AS_STRIDED_STORAGE_OFFSET;
@@ -3135,18 +3170,18 @@ impl AsStridedOpts {
 #[derive(Clone, Copy, Default)]
 pub struct FlattenOpts(pub(crate) sys::tt_flatten_opts);
 impl FlattenOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> FlattenOpts {
         Self::default()
     }
-    /// first dimension to join; default: 0
+    /// First dimension to join; default: 0.
     #[must_use]
     pub fn start_dim(mut self, value: i64) -> FlattenOpts {
         self.0.set |= sys::TT_FLATTEN_START_DIM;
         self.0.start_dim = value;
         self
     }
-    /// last dimension to join; default: -1
+    /// Last dimension to join; default: -1.
     #[must_use]
     pub fn end_dim(mut self, value: i64) -> FlattenOpts {
         self.0.set |= sys::TT_FLATTEN_END_DIM;
@@ -3159,11 +3194,11 @@ impl FlattenOpts {
 #[derive(Clone, Copy, Default)]
 pub struct UnbindOpts(pub(crate) sys::tt_unbind_opts);
 impl UnbindOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> UnbindOpts {
         Self::default()
     }
-    /// dimension to remove; default: 0
+    /// Dimension to remove; default: 0.
     #[must_use]
     pub fn dim(mut self, value: i64) -> UnbindOpts {
         self.0.set |= sys::TT_UNBIND_DIM;
@@ -3176,25 +3211,25 @@ impl UnbindOpts {
 #[derive(Clone, Copy, Default)]
 pub struct DiagonalOpts(pub(crate) sys::tt_diagonal_opts);
 impl DiagonalOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> DiagonalOpts {
         Self::default()
     }
-    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0.
     #[must_use]
     pub fn offset(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_OFFSET;
         self.0.offset = value;
         self
     }
-    /// dimension of the rows; default: 0
+    /// Dimension of the rows; default: 0.
     #[must_use]
     pub fn dim1(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_DIM1;
         self.0.dim1 = value;
         self
     }
-    /// dimension of the columns; default: 1
+    /// Dimension of the columns; default: 1.
     #[must_use]
     pub fn dim2(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_DIM2;
@@ -3207,11 +3242,11 @@ impl DiagonalOpts {
 #[derive(Clone, Copy, Default)]
 pub struct ModuleLoadStateDictOpts(pub(crate) sys::tt_module_load_state_dict_opts);
 impl ModuleLoadStateDictOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ModuleLoadStateDictOpts {
         Self::default()
     }
-    /// default 1: fails if names are missing or unknown
+    /// Default 1: fails if names are missing or unknown.
     #[must_use]
     pub fn strict(mut self, value: bool) -> ModuleLoadStateDictOpts {
         self.0.set |= sys::TT_MODULE_LOAD_STATE_DICT_STRICT;
@@ -3224,39 +3259,39 @@ impl ModuleLoadStateDictOpts {
 #[derive(Clone, Copy, Default)]
 pub struct MultiheadAttentionForwardOpts<'a>(pub(crate) sys::tt_nn_multihead_attention_forward_opts, PhantomData<&'a ()>);
 impl<'a> MultiheadAttentionForwardOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> MultiheadAttentionForwardOpts<'a> {
         Self::default()
     }
-    /// bool (true: left out) or floating (added): (N, S) or (S)
+    /// (N, S) or (S), bool (true: ignored) or floating (added).
     #[must_use]
     pub fn key_padding_mask(mut self, value: &'a Tensor) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK;
         self.0.key_padding_mask = value.raw();
         self
     }
-    /// default 1; 0 is faster
+    /// Default 1; 0 is faster.
     #[must_use]
     pub fn need_weights(mut self, value: bool) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS;
         self.0.need_weights = value as i32;
         self
     }
-    /// bool or floating: (L, S) or (N \* heads, L, S)
+    /// (L, S) or (N \* heads, L, S), bool or floating.
     #[must_use]
     pub fn attn_mask(mut self, value: &'a Tensor) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK;
         self.0.attn_mask = value.raw();
         self
     }
-    /// default 1: over the heads
+    /// Default 1: the mean of the heads' weights.
     #[must_use]
     pub fn average_attn_weights(mut self, value: bool) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS;
         self.0.average_attn_weights = value as i32;
         self
     }
-    /// default 0; 1: attn_mask is the causal one
+    /// Default 0; 1: attn_mask is the causal mask.
     #[must_use]
     pub fn is_causal(mut self, value: bool) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL;
@@ -3269,32 +3304,32 @@ impl<'a> MultiheadAttentionForwardOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct BackwardOpts<'a>(pub(crate) sys::tt_backward_opts, PhantomData<&'a ()>);
 impl<'a> BackwardOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> BackwardOpts<'a> {
         Self::default()
     }
-    /// of self; default: 1 (self must have one element)
+    /// Of self; default 1 (self must have one element).
     #[must_use]
     pub fn gradient(mut self, value: &'a Tensor) -> BackwardOpts<'a> {
         self.0.set |= sys::TT_BACKWARD_GRADIENT;
         self.0.gradient = value.raw();
         self
     }
-    /// default: create_graph
+    /// Keeps the graph for another backward; default create_graph.
     #[must_use]
     pub fn retain_graph(mut self, value: bool) -> BackwardOpts<'a> {
         self.0.set |= sys::TT_BACKWARD_RETAIN_GRAPH;
         self.0.retain_graph = value as i32;
         self
     }
-    /// default 0
+    /// Records the gradients, too; default 0.
     #[must_use]
     pub fn create_graph(mut self, value: bool) -> BackwardOpts<'a> {
         self.0.set |= sys::TT_BACKWARD_CREATE_GRAPH;
         self.0.create_graph = value as i32;
         self
     }
-    /// accumulate into these only; default: all leaves
+    /// The only leaves to accumulate into; default: all.
     #[must_use]
     pub fn inputs(mut self, value: &'a [Tensor]) -> BackwardOpts<'a> {
         self.0.set |= sys::TT_BACKWARD_INPUTS;
@@ -3308,11 +3343,11 @@ impl<'a> BackwardOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct GradOpts<'a>(pub(crate) sys::tt_grad_opts, PhantomData<&'a ()>);
 impl<'a> GradOpts<'a> {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> GradOpts<'a> {
         Self::default()
     }
-    /// one per output, NULL items: 1
+    /// The gradient of each output; None items are 1.
     #[must_use]
     pub fn grad_outputs(mut self, value: &'a [Option<Tensor>]) -> GradOpts<'a> {
         self.0.set |= sys::TT_GRAD_GRAD_OUTPUTS;
@@ -3320,21 +3355,21 @@ impl<'a> GradOpts<'a> {
         self.0.n_grad_outputs = value.len() as i64;
         self
     }
-    /// default: create_graph
+    /// Keeps the graph for another backward; default create_graph.
     #[must_use]
     pub fn retain_graph(mut self, value: bool) -> GradOpts<'a> {
         self.0.set |= sys::TT_GRAD_RETAIN_GRAPH;
         self.0.retain_graph = value as i32;
         self
     }
-    /// default 0: the results have no history
+    /// Records the gradients, too; default 0.
     #[must_use]
     pub fn create_graph(mut self, value: bool) -> GradOpts<'a> {
         self.0.set |= sys::TT_GRAD_CREATE_GRAPH;
         self.0.create_graph = value as i32;
         self
     }
-    /// default 0; 1: unused inputs get NULL
+    /// Default 0; 1: an unused input has None.
     #[must_use]
     pub fn allow_unused(mut self, value: bool) -> GradOpts<'a> {
         self.0.set |= sys::TT_GRAD_ALLOW_UNUSED;
@@ -3347,18 +3382,18 @@ impl<'a> GradOpts<'a> {
 #[derive(Clone, Copy, Default)]
 pub struct ClipGradNormOpts(pub(crate) sys::tt_clip_grad_norm_opts);
 impl ClipGradNormOpts {
-    /// All at their defaults.
+    /// Returns all options at their defaults.
     pub fn new() -> ClipGradNormOpts {
         Self::default()
     }
-    /// positive or infinity; default 2
+    /// Positive or infinity; default 2.
     #[must_use]
     pub fn norm_type(mut self, value: f64) -> ClipGradNormOpts {
         self.0.set |= sys::TT_CLIP_GRAD_NORM_NORM_TYPE;
         self.0.norm_type = value;
         self
     }
-    /// default 0; 1: a total that is nan or infinite is an error, and nothing is clipped
+    /// Default 0; 1: a norm that is nan or infinite is an error, and nothing is clipped.
     #[must_use]
     pub fn error_if_nonfinite(mut self, value: bool) -> ClipGradNormOpts {
         self.0.set |= sys::TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE;

@@ -1,0 +1,35 @@
+"""The handles of the C API and their names in host languages."""
+from codegen.model.headers import Named, Pointer
+
+# C type -> (class of the bindings, prefix of its functions)
+HANDLES = {
+    "tt_tensor": ("Tensor", "tensor"),
+    "tt_runtime": ("Runtime", "runtime"),
+    "tt_cancel": ("Cancel", "cancel"),
+    "tt_generator": ("Generator", "generator"),
+    "tt_state_dict": ("StateDict", "state_dict"),
+    "tt_module": ("Module", "module"),
+    "tt_safetensors": ("SafeTensors", "safetensors"),
+    "tt_node": ("Node", "node"),
+    "tt_optimizer": ("Optimizer", "optim"),
+    "tt_scheduler": ("Scheduler", "scheduler"),
+}
+TENSOR = Named("tt_tensor")
+TEXT = Pointer(Named("char"), True)
+
+
+def handle_of(kind):
+    """The class of a pointer to a handle, None for anything else."""
+    if isinstance(kind, Pointer) and isinstance(kind.to, Named) and kind.to.name in HANDLES:
+        return HANDLES[kind.to.name][0]
+    return None
+
+
+def list_of_tensors(kind):
+    """const tt_tensor *const *, tt_tensor *const *"""
+    return (
+        isinstance(kind, Pointer)
+        and isinstance(kind.to, Pointer)
+        and kind.to.to == TENSOR
+        and kind.const
+    )

@@ -1,0 +1,43 @@
+"""Rustdoc from the texts of the headers and declarations."""
+import re
+import textwrap
+
+from codegen.model import docs
+
+WIDTH = 100
+
+
+def status(name):
+    """INVALID_ARG -> `Status::InvalidArg`"""
+    return "`Status::" + "".join(part.capitalize() for part in name.split("_")) + "`"
+
+
+def escaped(text):
+    """Rustdoc takes brackets and stars outside of backticks for markup, but not those of a link."""
+    parts = re.split(r"(`[^`]*`|\[`[^`]*`\](?:\([\w:]*\))?)", text)
+    parts[::2] = [re.sub(r"([\[\]<>*])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def lines(text, indent="", hanging=0):
+    """A doc comment, wrapped; hanging: the indentation of all lines but the first."""
+    wrapped = textwrap.wrap(
+        text,
+        WIDTH - len(indent) - len("/// "),
+        subsequent_indent=" " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [f"{indent}/// {line}" for line in wrapped]
+
+
+def sentence(text):
+    """A field's or constant's phrase as a sentence."""
+    text = docs.in_language(text, "None", status)
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "…")) else text + "."
+
+
+def described(doc, names=None):
+    """names: optional parameters of the Rust function."""
+    return docs.described(doc, "None", status, names)
