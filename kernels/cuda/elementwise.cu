@@ -109,10 +109,7 @@ template <class F, class T, int kArity> __global__ void __launch_bounds__(kThrea
 template <class F, class T, int kArity>
 int32_t launch_as(const ElementPlan& p, cudaStream_t stream) {
   const int64_t blocks = (p.n + kThreads * kPerThread - 1) / (kThreads * kPerThread);
-  run<F, T, kArity> < < < dim3(unsigned(blocks));
-  kThreads;
-  0;
-  stream >>> (p);
+  run<F, T, kArity><<<dim3(unsigned(blocks)), kThreads, 0, stream>>>(p);
   return cudaGetLastError() == cudaSuccess ? TT_OK : TT_DEVICE;
 }
 
