@@ -77,12 +77,12 @@ const char *tt_status_name(tt_status s);
    @borrowed forever */
 const char *tt_dtype_name(tt_dtype d);
 
-/* Returns the bytes of an element, 0 if the dtype is unknown. */
+/* Returns the size of an element in bytes, 0 if the dtype is unknown. */
 int64_t tt_dtype_size(tt_dtype d);
 
 /* ---- runtime ---- */
 
-/* What a runtime is made with. Hooks must stay valid until the last object of the runtime is
+/* Options of tt_runtime_new. The callbacks must stay valid until the last object of the runtime is
    released. */
 typedef struct tt_runtime_opts {
   size_t struct_size;
@@ -101,8 +101,8 @@ typedef struct tt_runtime_opts {
 /* Makes a runtime. */
 tt_status tt_runtime_new(const tt_runtime_opts *opts, tt_runtime **out);
 
-/* Adds and drops a reference. The memory of the runtime goes with its last object; queued drops run
-   when the runtime is released. */
+/* Adds and drops a reference. The memory of the runtime is freed with its last object; queued drops
+   run when the runtime is released. */
 void tt_runtime_retain(tt_runtime *rt);
 void tt_runtime_release(tt_runtime *rt);
 
@@ -112,7 +112,7 @@ int64_t tt_runtime_poll(tt_runtime *rt);
 /* ---- ctx ---- */
 
 /* Makes a ctx of a runtime.
-   @null rt: a runtime of its own */
+   @null rt: the ctx gets a new runtime of its own */
 tt_status tt_ctx_new(tt_runtime *rt, tt_ctx **out);
 
 /* Adds and drops a reference. */
@@ -170,7 +170,7 @@ tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);
 /* ---- modes of a ctx ---- */
 
 /* Sets whether operators record gradients, and returns the previous setting. A new ctx records.
-   @null previous: it is not wanted */
+   @null previous: it is not needed */
 tt_status tt_set_grad_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
 
 /* Returns whether operators record gradients. */
@@ -178,7 +178,7 @@ int32_t tt_grad_enabled(const tt_ctx *c);
 
 /* Sets anomaly mode, and returns the previous setting. In it backward fails at the first operator
    whose gradient has nan, and names the forward operator.
-   @null previous: it is not wanted */
+   @null previous: it is not needed */
 tt_status tt_set_anomaly_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
 
 /* Returns whether anomaly mode is on. */
@@ -237,7 +237,7 @@ tt_status tt_runtime_manual_seed(tt_runtime *rt, uint64_t seed);
 /* Returns the seed of the runtime and the number of ctxs made since it was set. */
 tt_status tt_runtime_rng_state(tt_runtime *rt, uint64_t state[2]);
 
-/* Restores what tt_runtime_rng_state gave. */
+/* Restores a state that tt_runtime_rng_state returned. */
 tt_status tt_runtime_set_rng_state(tt_runtime *rt, const uint64_t state[2]);
 
 /* Makes a generator with a seed. */
@@ -280,14 +280,14 @@ tt_status tt_synchronize(tt_ctx *c, const tt_device *device);
    callbacks, which run on the threads of the calls that need them, several at once if there are
    several ctxs. Its tensors cannot be used together with those of another runtime.
 
-   Views, allocation, gradients and operators that consist of others (matmul calls matmul_stack)
-   need no backend. Every other operator calls compute, with the name that tt_ctx_trace_dispatch
-   shows and the arguments as they were passed, unchecked. compute may use tt; nothing is recorded.
-   It sets n_outs new tensors (owned), or writes into the arguments that an in-place or _into
-   operator changes. TT_NOT_IMPLEMENTED declines an operator that it does not know, or arguments
-   that are wrong: tt then copies the arguments to the CPU, runs the operator there and copies the
-   results back. 0-dim and index tensors among the arguments may be CPU tensors. A compute that
-   calls the operator that it was called for is called again. */
+   Views, allocation, gradients and composite operators (matmul calls matmul_stack) need no backend.
+   Every other operator calls compute, with the name that tt_ctx_trace_dispatch shows and the
+   arguments as they were passed, unchecked. compute may use tt; nothing is recorded. It sets n_outs
+   new tensors (owned), or writes into the arguments that an in-place or _into operator changes.
+   TT_NOT_IMPLEMENTED declines an operator that it does not know, or arguments that are wrong: tt
+   then copies the arguments to the CPU, runs the operator there and copies the results back. 0-dim
+   and index tensors among the arguments may be CPU tensors. If compute calls the operator that it
+   is computing, it is called again. */
 typedef struct tt_backend_def {
   size_t struct_size;
   const char *name; /* of the device: [a-z_][a-z0-9_]*, at most 31 bytes; copied */
@@ -494,7 +494,8 @@ tt_status tt_module_zero_grad(tt_ctx *c, tt_module *m);
    @null dtype: they keep theirs (0 in C) */
 tt_status tt_module_to(tt_ctx *c, tt_module *m, const tt_device *device, tt_dtype dtype);
 
-/* Copies the module and all below it, without hooks. What is shared inside stays shared. */
+/* Copies the module and all modules below it, without hooks. Tensors and modules that are shared
+   inside stay shared. */
 tt_status tt_module_copy(tt_ctx *c, const tt_module *m, tt_module **out);
 
 /* Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is.
@@ -512,7 +513,7 @@ tt_status tt_module_register_buffer(tt_ctx *c, tt_module *m, const char *name,
    above itself. */
 tt_status tt_module_register_module(tt_ctx *c, tt_module *m, const char *name, tt_module *child);
 
-/* Adds a child under the number of the children so far: "0", "1", … */
+/* Adds a child whose name is the number of children so far: "0", "1", … */
 tt_status tt_module_append(tt_ctx *c, tt_module *m, tt_module *child);
 
 /* Returns the number of children. */
@@ -561,7 +562,7 @@ tt_status tt_module_load_state_dict(tt_ctx *c, tt_module *m, const tt_state_dict
 /* Prints the tree of modules as PyTorch does. */
 tt_status tt_module_print(tt_ctx *c, const tt_module *m, char *buffer, int64_t cap, int64_t *n);
 
-/* A replacement (owned) takes the place of the tensor at its index; NULL keeps that. */
+/* A replacement (owned) replaces the tensor at its index; NULL keeps the tensor. */
 typedef tt_status (*tt_module_pre_hook)(void *user, tt_ctx *ctx, tt_module *m,
                                         const tt_tensor *const *inputs, int64_t n,
                                         tt_tensor **replacements);
@@ -570,33 +571,33 @@ typedef tt_status (*tt_module_hook)(void *user, tt_ctx *ctx, tt_module *m,
                                     const tt_tensor *const *outs, int64_t n_outs,
                                     tt_tensor **replacements);
 
-/* Registers a callback that sees the inputs before forward and may replace them. Returns the number
-   of the hook, by which it is removed. */
+/* Registers a callback that sees the inputs before forward and may replace them. Returns the id of
+   the hook, which removes it later. */
 tt_status tt_module_register_forward_pre_hook(tt_ctx *c, tt_module *m, tt_module_pre_hook fn,
                                               void *user, void (*drop)(void *user), int64_t *id);
 
 /* Registers a callback that sees inputs and outputs after forward and may replace the outputs.
-   Returns the number of the hook. */
+   Returns the id of the hook. */
 tt_status tt_module_register_forward_hook(tt_ctx *c, tt_module *m, tt_module_hook fn, void *user,
                                           void (*drop)(void *user), int64_t *id);
 
 /* Registers a callback that sees the gradients of the module's outputs in backward, before those of
    its inputs are computed, and may replace them. It applies to calls that are recorded from now on;
-   an output without a gradient has NULL. Returns the number of the hook.
+   an output without a gradient has NULL. Returns the id of the hook.
    @c Inputs and outputs that need a gradient pass as copies; the graph keeps the module alive. */
 tt_status tt_module_register_full_backward_pre_hook(tt_ctx *c, tt_module *m, tt_module_pre_hook fn,
                                                     void *user, void (*drop)(void *user),
                                                     int64_t *id);
 
 /* Registers a callback that sees the gradients of the module's outputs and of its inputs in
-   backward, and may replace those of the inputs by tensors of the same shape and dtype. It
-   applies to calls that are recorded from now on. An output without a gradient has NULL; so have
-   all inputs if none needs a gradient, otherwise an input without one has zeros. Returns the
-   number of the hook. */
+   backward, and may replace those of the inputs by tensors of the same shape and dtype. It applies
+   to calls that are recorded from now on. An output without a gradient has NULL; so have all inputs
+   if none needs a gradient, otherwise an input without one has zeros. Returns the id of the hook.
+   */
 tt_status tt_module_register_full_backward_hook(tt_ctx *c, tt_module *m, tt_module_hook fn,
                                                 void *user, void (*drop)(void *user), int64_t *id);
 
-/* Removes a hook by the number that registering it gave. */
+/* Removes a hook by the id that registering it returned. */
 tt_status tt_module_remove_hook(tt_ctx *c, tt_module *m, int64_t id);
 
 /* A module of the application. It may be a child of tt's containers and have parameters and
@@ -647,7 +648,7 @@ typedef struct tt_safetensors_save_opts {
 #define TT_SAFETENSORS_SAVE_METADATA (UINT64_C(1) << 0)
 
 /* Writes tensors under names to a safetensors file. A new file is written, synced and renamed to
-   path, so that after a crash path is the old file or the new one. complex128 is refused: the
+   path, so that after a crash, path holds the old file or the new one. complex128 is refused: the
    format does not have it. */
 tt_status tt_safetensors_save(tt_ctx *c, const char *path, const char *const *names,
                               tt_tensor *const *tensors, int64_t n,
@@ -707,8 +708,8 @@ const char *tt_safetensors_metadata_value(const tt_safetensors *f, int64_t i);
    No code of the file is run; TT_FORMAT names the byte and the reason. */
 tt_status tt_torch_load(tt_ctx *c, const char *path, tt_state_dict **out);
 
-/* Writes a file that torch.load reads, also with weights_only. After a crash path is the old file
-   or the new one. structure names each of the tensors.
+/* Writes a file that torch.load reads, also with weights_only. After a crash, path holds the old
+   file or the new one. structure names each of the tensors.
    @null structure: a state dict, an OrderedDict of the tensors without their requires_grad */
 tt_status tt_torch_save(tt_ctx *c, const char *path, const tt_state_dict *tensors,
                         const char *structure);
@@ -726,7 +727,7 @@ typedef struct tt_checkpoint {
 } tt_checkpoint;
 
 /* Saves a training, from which it continues as if it had not stopped, to a safetensors file. After
-   a crash path is the old file or the new one. */
+   a crash, path holds the old file or the new one. */
 tt_status tt_checkpoint_save(tt_ctx *c, const char *path, const tt_checkpoint *parts);
 
 /* Restores all parts of a checkpoint or none: everything is checked before anything is changed.
@@ -803,8 +804,8 @@ tt_status tt_grad(tt_ctx *c, const tt_tensor *const *outputs, int64_t n_outputs,
 
 /* ---- hooks of tensors and nodes ---- */
 
-/* A callback that fails makes backward fail with TT_CALLBACK. A replacement (owned) takes the place
-   of the gradient at its index; NULL keeps that. */
+/* A callback that fails makes backward fail with TT_CALLBACK. A replacement (owned) replaces the
+   gradient at its index; NULL keeps the gradient. */
 typedef tt_status (*tt_grad_hook)(void *user, tt_ctx *ctx, const tt_tensor *grad,
                                   tt_tensor **replacement);
 typedef tt_status (*tt_node_hook)(void *user, tt_ctx *ctx, tt_tensor *const *grads, int64_t n,
@@ -812,16 +813,16 @@ typedef tt_status (*tt_node_hook)(void *user, tt_ctx *ctx, tt_tensor *const *gra
 typedef tt_status (*tt_accumulate_hook)(void *user, tt_ctx *ctx, const tt_tensor *leaf);
 
 /* Registers a callback that sees the gradient of self before it is accumulated or passed on, and
-   may replace it. Returns the number of the hook, by which it is removed. */
+   may replace it. Returns the id of the hook, which removes it later. */
 tt_status tt_register_hook(tt_ctx *c, tt_tensor *self, tt_grad_hook fn, void *user,
                            void (*drop)(void *user), int64_t *id);
 
 /* Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns the
-   number of the hook. */
+   id of the hook. */
 tt_status tt_register_accumulate_hook(tt_ctx *c, tt_tensor *leaf, tt_accumulate_hook fn, void *user,
                                       void (*drop)(void *user), int64_t *id);
 
-/* Removes a hook by the number that registering it gave. */
+/* Removes a hook by the id that registering it returned. */
 tt_status tt_remove_hook(tt_ctx *c, tt_tensor *self, int64_t id);
 
 /* Returns the recorded operator that made the tensor.
@@ -841,11 +842,11 @@ tt_status tt_node_next(tt_ctx *c, const tt_node *n, int64_t input, tt_node **out
 
 /* Registers a callback that sees gradients in backward and may replace them: if pre is set, those
    of the operator's outputs before its formula runs, otherwise those of its inputs afterwards.
-   Returns the number of the hook. */
+   Returns the id of the hook. */
 tt_status tt_node_register_hook(tt_ctx *c, tt_node *n, int32_t pre, tt_node_hook fn, void *user,
                                 void (*drop)(void *user), int64_t *id);
 
-/* Removes a hook by the number that registering it gave. */
+/* Removes a hook by the id that registering it returned. */
 tt_status tt_node_remove_hook(tt_ctx *c, tt_node *n, int64_t id);
 
 /* Adds and drops a reference. */
@@ -1005,11 +1006,11 @@ int64_t tt_optim_num_tensors(const tt_optimizer *opt);
 /* Returns the number of numbers of the whole state. */
 int64_t tt_optim_num_numbers(const tt_optimizer *opt);
 
-/* Sets a tensor of the state by the name that tensor_at gave. */
+/* Sets a tensor of the state by a name that tensor_at returned. */
 tt_status tt_optim_load_tensor(tt_ctx *c, tt_optimizer *opt, const char *name,
                                const tt_tensor *value);
 
-/* Sets a number of the state by the name that number_at gave. */
+/* Sets a number of the state by a name that number_at returned. */
 tt_status tt_optim_load_number(tt_ctx *c, tt_optimizer *opt, const char *name, double value);
 
 typedef struct tt_clip_grad_norm_opts {
@@ -1041,20 +1042,20 @@ void tt_scheduler_release(tt_scheduler *s);
 typedef tt_status (*tt_lr_lambda_fn)(void *user, tt_ctx *ctx, int64_t epoch, int64_t group,
                                      double *factor);
 
-/* Makes a scheduler that multiplies the initial learning rate of each group by what a callback
-   gives for the epoch and the group. last_epoch -1 starts a new schedule. */
+/* Makes a scheduler that multiplies the initial learning rate of each group by the factor that a
+   callback computes from the epoch and the group. last_epoch -1 starts a new schedule. */
 tt_status tt_lr_lambda(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, void *user,
                        void (*drop)(void *user), int64_t last_epoch, tt_scheduler **out);
 
-/* Makes a scheduler that multiplies the current learning rate of each group by what a callback
-   gives for the epoch and the group. last_epoch -1 starts a new schedule. */
+/* Makes a scheduler that multiplies the current learning rate of each group by the factor that a
+   callback computes from the epoch and the group. last_epoch -1 starts a new schedule. */
 tt_status tt_lr_multiplicative(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, void *user,
                                void (*drop)(void *user), int64_t last_epoch, tt_scheduler **out);
 
-/* Goes to the next epoch. Call it after the step of the optimizer. */
+/* Advances to the next epoch. Call it after the step of the optimizer. */
 tt_status tt_scheduler_step(tt_ctx *c, tt_scheduler *s);
 
-/* Goes to a given epoch, by the closed form if the schedule has one. */
+/* Moves to a given epoch, by the closed form if the schedule has one. */
 tt_status tt_scheduler_step_to(tt_ctx *c, tt_scheduler *s, int64_t epoch);
 
 /* Returns the number of steps taken, less one. */
@@ -1073,7 +1074,7 @@ int64_t tt_scheduler_num_numbers(const tt_scheduler *s);
 tt_status tt_scheduler_number_at(tt_ctx *c, const tt_scheduler *s, int64_t i, char *name,
                                  int64_t cap, double *out);
 
-/* Sets a number of the state by the name that number_at gave. */
+/* Sets a number of the state by a name that number_at returned. */
 tt_status tt_scheduler_load_number(tt_ctx *c, tt_scheduler *s, const char *name, double value);
 
 /* ---- profiler and dispatch trace ---- */
@@ -1096,9 +1097,9 @@ tt_status tt_profiler_stop(tt_ctx *c);
    the next start. */
 tt_status tt_profiler_rows(tt_ctx *c, tt_profile_row *rows, int64_t cap, int64_t *n);
 
-/* Sees an operator call before it runs: once for each slot that it passes ("autograd", then "cpu",
-   "cuda" or "meta"), all at the depth of the call; operators that it calls follow one deeper. It
-   may call tt, which is not traced. */
+/* Called before an operator runs, once for each slot that the call passes ("autograd", then "cpu",
+   "cuda" or "meta"), with the depth of the call; operators that it calls in turn are one deeper.
+   The callback may call tt; these calls are not traced. */
 typedef void (*tt_trace_fn)(void *user, const char *op, const char *slot, int32_t depth);
 
 /* Sets a callback that sees every operator call of the ctx.

@@ -8,51 +8,58 @@
 extern "C" {
 #endif
 
-/* Its children in turn, each on the result of the one before. Children are added by tt_module_append or by name. */
+/* Calls its children in order and passes the result of each to the next. Children are added by tt_module_append or
+   by name. */
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out);
 
-/* Children under numbers, for a module of the host to call; it cannot be called itself. */
+/* Holds children by index, for a module of the application to call. It cannot be called itself. */
 tt_status tt_nn_module_list(tt_ctx *c, tt_module **out);
 
-/* Children under names, for a module of the host to call; it cannot be called itself. */
+/* Holds children by name, for a module of the application to call. It cannot be called itself. */
 tt_status tt_nn_module_dict(tt_ctx *c, tt_module **out);
 
-/* Its input. */
+/* Returns its input. */
 tt_status tt_nn_identity(tt_ctx *c, tt_module **out);
 
-/* y = x A^T + b. weight: (out_features, in_features), bias: (out_features), both uniform in +-1/sqrt(in_features)
-   at first.
-     bias: with a bias
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features). weight is
+   (out_features, in_features) and bias is (out_features); both are initialized uniformly in [-k, k] with k =
+   1/sqrt(in_features).
+     in_features: size of the last dimension of the input
+     out_features: size of the last dimension of the result
+     bias: whether to learn an additive bias
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_linear_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t bias; /* with a bias; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_linear_opts;
 #define TT_NN_LINEAR_BIAS (UINT64_C(1) << 0)
 #define TT_NN_LINEAR_DEVICE (UINT64_C(1) << 1)
 #define TT_NN_LINEAR_DTYPE (UINT64_C(1) << 2)
 tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features, const tt_nn_linear_opts *opts, tt_module **out);
 
-/* Rows of weight (num_embeddings, embedding_dim), standard normal at first, by index.
-     padding_idx: a row that is zero at first and gets no gradient
-     max_norm: rows that are looked up are scaled down to at most this norm, in place
-     norm_type: the p of max_norm
-     scale_grad_by_freq: gradients are divided by how often their row was looked up
+/* Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*, embedding_dim). weight
+   is initialized from the standard normal distribution.
+     num_embeddings: number of rows, so that indices are in [0, num_embeddings)
+     embedding_dim: size of a row
+     padding_idx: index of a row that is initialized to 0 and gets no gradient; negative counts from the end
+     max_norm: rows that are looked up are first rescaled in place to at most this norm
+     norm_type: the p of the p-norm for max_norm
+     scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it up
      sparse: must be false: gradients are dense
-     device: of the parameters
-     dtype: of the parameters; floating */
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* a row that is zero at first and gets no gradient; default: none */
-  double max_norm; /* rows that are looked up are scaled down to at most this norm, in place; default: none */
-  double norm_type; /* the p of max_norm; default: 2.0 */
-  int32_t scale_grad_by_freq; /* gradients are divided by how often their row was looked up; default: false */
+  int64_t padding_idx; /* index of a row that is initialized to 0 and gets no gradient; negative counts from the end; default: none */
+  double max_norm; /* rows that are looked up are first rescaled in place to at most this norm; default: none */
+  double norm_type; /* the p of the p-norm for max_norm; default: 2.0 */
+  int32_t scale_grad_by_freq; /* whether to divide the gradient of a row by how often the batch looks it up; default: false */
   int32_t sparse; /* must be false: gradients are dense; default: false */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_embedding_opts;
 #define TT_NN_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
 #define TT_NN_EMBEDDING_MAX_NORM (UINT64_C(1) << 1)
@@ -63,20 +70,21 @@ typedef struct tt_nn_embedding_opts {
 #define TT_NN_EMBEDDING_DTYPE (UINT64_C(1) << 6)
 tt_status tt_nn_embedding(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim, const tt_nn_embedding_opts *opts, tt_module **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions.
-     normalized_shape: sizes of the last dimensions
-     eps: added to the variance
-     elementwise_affine: with weight, 1 at first
-     bias: with bias, 0 at first, if there is a weight
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the last dimensions,
+   whose sizes are normalized_shape. weight and bias have the shape normalized_shape.
+     normalized_shape: sizes of the last dimensions, over which to normalize
+     eps: added to the variance for numerical stability
+     elementwise_affine: whether to learn weight, initially 1, and bias
+     bias: whether to learn bias, initially 0; only if elementwise_affine
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_layer_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default: 1e-5 */
-  int32_t elementwise_affine; /* with weight, 1 at first; default: true */
-  int32_t bias; /* with bias, 0 at first, if there is a weight; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  int32_t elementwise_affine; /* whether to learn weight, initially 1, and bias; default: true */
+  int32_t bias; /* whether to learn bias, initially 0; only if elementwise_affine; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_layer_norm_opts;
 #define TT_NN_LAYER_NORM_EPS (UINT64_C(1) << 0)
 #define TT_NN_LAYER_NORM_ELEMENTWISE_AFFINE (UINT64_C(1) << 1)
@@ -85,256 +93,294 @@ typedef struct tt_nn_layer_norm_opts {
 #define TT_NN_LAYER_NORM_DTYPE (UINT64_C(1) << 4)
 tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_layer_norm_opts *opts, tt_module **out);
 
-/* In training, zeroes elements with probability p and scales the others by 1 / (1 - p).
-     p: share of zeros, in [0, 1]
-     inplace: writes the result into the input */
+/* In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In evaluation, returns
+   its input.
+     p: probability of an element to be zeroed, in [0, 1]
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* share of zeros, in [0, 1]; default: 0.5 */
-  int32_t inplace; /* writes the result into the input; default: false */
+  double p; /* probability of an element to be zeroed, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_dropout_opts;
 #define TT_NN_DROPOUT_P (UINT64_C(1) << 0)
 #define TT_NN_DROPOUT_INPLACE (UINT64_C(1) << 1)
 tt_status tt_nn_dropout(tt_ctx *c, const tt_nn_dropout_opts *opts, tt_module **out);
 
-/* max(x, 0). */
+/* Computes max(x, 0), elementwise.
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_relu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default: false */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_relu_opts;
 #define TT_NN_RELU_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_relu(tt_ctx *c, const tt_nn_relu_opts *opts, tt_module **out);
 
-/* min(max(x, 0), 6). */
+/* Computes min(max(x, 0), 6), elementwise.
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_relu6_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default: false */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_relu6_opts;
 #define TT_NN_RELU6_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_relu6(tt_ctx *c, const tt_nn_relu6_opts *opts, tt_module **out);
 
-/* x where it is positive, negative_slope x elsewhere. */
+/* Computes x if x > 0, else negative_slope * x, elementwise.
+     negative_slope: slope for negative inputs
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_leaky_relu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double negative_slope; /* default: 0.01 */
-  int32_t inplace; /* default: false */
+  double negative_slope; /* slope for negative inputs; default: 0.01 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_leaky_relu_opts;
 #define TT_NN_LEAKY_RELU_NEGATIVE_SLOPE (UINT64_C(1) << 0)
 #define TT_NN_LEAKY_RELU_INPLACE (UINT64_C(1) << 1)
 tt_status tt_nn_leaky_relu(tt_ctx *c, const tt_nn_leaky_relu_opts *opts, tt_module **out);
 
-/* x where it is positive, alpha (exp(x) - 1) elsewhere. */
+/* Computes x if x > 0, else alpha * (exp(x) - 1), elementwise.
+     alpha: minus the limit for large negative inputs
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_elu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double alpha; /* default: 1.0 */
-  int32_t inplace; /* default: false */
+  double alpha; /* minus the limit for large negative inputs; default: 1.0 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_elu_opts;
 #define TT_NN_ELU_ALPHA (UINT64_C(1) << 0)
 #define TT_NN_ELU_INPLACE (UINT64_C(1) << 1)
 tt_status tt_nn_elu(tt_ctx *c, const tt_nn_elu_opts *opts, tt_module **out);
 
-/* x times the standard normal distribution function of x.
-     approximate: none: exactly; tanh: by a tanh */
+/* Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the standard normal
+   distribution.
+     approximate: none: the exact function; tanh: its approximation by tanh */
 typedef struct tt_nn_gelu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t approximate; /* none: exactly; tanh: by a tanh; default: "none" */
+  int32_t approximate; /* none: the exact function; tanh: its approximation by tanh; default: "none" */
 } tt_nn_gelu_opts;
 #define TT_NN_GELU_APPROXIMATE (UINT64_C(1) << 0)
 tt_status tt_nn_gelu(tt_ctx *c, const tt_nn_gelu_opts *opts, tt_module **out);
 
-/* x sigmoid(x). */
+/* Computes x * sigmoid(x), elementwise.
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_silu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default: false */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_silu_opts;
 #define TT_NN_SILU_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_silu(tt_ctx *c, const tt_nn_silu_opts *opts, tt_module **out);
 
-/* x tanh(softplus(x)). */
+/* Computes x * tanh(softplus(x)), elementwise.
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_mish_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default: false */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_mish_opts;
 #define TT_NN_MISH_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_mish(tt_ctx *c, const tt_nn_mish_opts *opts, tt_module **out);
 
-/* log(1 + exp(beta x)) / beta; x where beta x is above threshold. */
+/* Computes log(1 + exp(beta * x)) / beta, elementwise; x itself where beta * x > threshold.
+     beta: sharpness of the bend at 0
+     threshold: value of beta * x above which the function is linear */
 typedef struct tt_nn_softplus_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double beta; /* default: 1.0 */
-  double threshold; /* default: 20.0 */
+  double beta; /* sharpness of the bend at 0; default: 1.0 */
+  double threshold; /* value of beta * x above which the function is linear; default: 20.0 */
 } tt_nn_softplus_opts;
 #define TT_NN_SOFTPLUS_BETA (UINT64_C(1) << 0)
 #define TT_NN_SOFTPLUS_THRESHOLD (UINT64_C(1) << 1)
 tt_status tt_nn_softplus(tt_ctx *c, const tt_nn_softplus_opts *opts, tt_module **out);
 
-/* x relu6(x + 3) / 6. */
+/* Computes x * relu6(x + 3) / 6, elementwise.
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_hardswish_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default: false */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_hardswish_opts;
 #define TT_NN_HARDSWISH_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_hardswish(tt_ctx *c, const tt_nn_hardswish_opts *opts, tt_module **out);
 
-/* relu6(x + 3) / 6. */
+/* Computes relu6(x + 3) / 6, elementwise.
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_hardsigmoid_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t inplace; /* default: false */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_hardsigmoid_opts;
 #define TT_NN_HARDSIGMOID_INPLACE (UINT64_C(1) << 0)
 tt_status tt_nn_hardsigmoid(tt_ctx *c, const tt_nn_hardsigmoid_opts *opts, tt_module **out);
 
-/* min(max(x, min_val), max_val). */
+/* Computes min(max(x, min_val), max_val), elementwise.
+     min_val: smallest result
+     max_val: largest result
+     inplace: whether to write the result into the input */
 typedef struct tt_nn_hardtanh_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double min_val; /* default: -1.0 */
-  double max_val; /* default: 1.0 */
-  int32_t inplace; /* default: false */
+  double min_val; /* smallest result; default: -1.0 */
+  double max_val; /* largest result; default: 1.0 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_hardtanh_opts;
 #define TT_NN_HARDTANH_MIN_VAL (UINT64_C(1) << 0)
 #define TT_NN_HARDTANH_MAX_VAL (UINT64_C(1) << 1)
 #define TT_NN_HARDTANH_INPLACE (UINT64_C(1) << 2)
 tt_status tt_nn_hardtanh(tt_ctx *c, const tt_nn_hardtanh_opts *opts, tt_module **out);
 
-/* The first half along dim times the sigmoid of the second. */
+/* Gated linear unit: splits the input in two halves a and b along dim and computes a * sigmoid(b).
+     dim: dimension to split; its size must be even */
 typedef struct tt_nn_glu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* default: -1 */
+  int64_t dim; /* dimension to split; its size must be even; default: -1 */
 } tt_nn_glu_opts;
 #define TT_NN_GLU_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_glu(tt_ctx *c, const tt_nn_glu_opts *opts, tt_module **out);
 
-/* log(sigmoid(x)), without its loss of digits. */
+/* Computes log(sigmoid(x)), elementwise, without loss of precision. */
 tt_status tt_nn_log_sigmoid(tt_ctx *c, tt_module **out);
 
-/* 1 / (1 + exp(-x)). */
+/* Computes 1 / (1 + exp(-x)), elementwise. */
 tt_status tt_nn_sigmoid(tt_ctx *c, tt_module **out);
 
-/* tanh(x). */
+/* Computes tanh(x), elementwise. */
 tt_status tt_nn_tanh(tt_ctx *c, tt_module **out);
 
-/* exp(x) / sum(exp(x)) along dim. */
+/* Computes exp(x) / sum(exp(x)), with the sum along dim.
+     dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1 */
 typedef struct tt_nn_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* default: none */
+  int64_t dim; /* dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1; default: none */
 } tt_nn_softmax_opts;
 #define TT_NN_SOFTMAX_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_softmax(tt_ctx *c, const tt_nn_softmax_opts *opts, tt_module **out);
 
-/* The logarithm of softmax along dim. */
+/* Computes log(softmax(x)) along dim.
+     dim: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else
+       1 */
 typedef struct tt_nn_log_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* default: none */
+  int64_t dim; /* dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1; default: none */
 } tt_nn_log_softmax_opts;
 #define TT_NN_LOG_SOFTMAX_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_log_softmax(tt_ctx *c, const tt_nn_log_softmax_opts *opts, tt_module **out);
 
-/* The dimensions start_dim to end_dim as one. */
+/* Merges the dimensions from start_dim to end_dim into one.
+     start_dim: first dimension to merge
+     end_dim: last dimension to merge */
 typedef struct tt_nn_flatten_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t start_dim; /* default: 1 */
-  int64_t end_dim; /* default: -1 */
+  int64_t start_dim; /* first dimension to merge; default: 1 */
+  int64_t end_dim; /* last dimension to merge; default: -1 */
 } tt_nn_flatten_opts;
 #define TT_NN_FLATTEN_START_DIM (UINT64_C(1) << 0)
 #define TT_NN_FLATTEN_END_DIM (UINT64_C(1) << 1)
 tt_status tt_nn_flatten(tt_ctx *c, const tt_nn_flatten_opts *opts, tt_module **out);
 
-/* |input - target|. */
+/* Computes |input - target| for each element.
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default: "mean" */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
 } tt_nn_l1_loss_opts;
 #define TT_NN_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 tt_status tt_nn_l1_loss(tt_ctx *c, const tt_nn_l1_loss_opts *opts, tt_module **out);
 
-/* (input - target)^2. */
+/* Computes (input - target)^2 for each element.
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_mse_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default: "mean" */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
 } tt_nn_mse_loss_opts;
 #define TT_NN_MSE_LOSS_REDUCTION (UINT64_C(1) << 0)
 tt_status tt_nn_mse_loss(tt_ctx *c, const tt_nn_mse_loss_opts *opts, tt_module **out);
 
-/* Squared below beta, linear above it. */
+/* Computes, with d = |input - target|, 0.5 * d^2 / beta if d < beta, else d - 0.5 * beta.
+     reduction: none: the loss of each element; mean: their mean; sum: their sum
+     beta: value of |input - target| at which the loss becomes linear; not negative */
 typedef struct tt_nn_smooth_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default: "mean" */
-  double beta; /* default: 1.0 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  double beta; /* value of |input - target| at which the loss becomes linear; not negative; default: 1.0 */
 } tt_nn_smooth_l1_loss_opts;
 #define TT_NN_SMOOTH_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_SMOOTH_L1_LOSS_BETA (UINT64_C(1) << 1)
 tt_status tt_nn_smooth_l1_loss(tt_ctx *c, const tt_nn_smooth_l1_loss_opts *opts, tt_module **out);
 
-/* Squared below delta, linear above it, with slope delta. */
+/* Computes, with d = |input - target|, 0.5 * d^2 if d <= delta, else delta * (d - 0.5 * delta).
+     reduction: none: the loss of each element; mean: their mean; sum: their sum
+     delta: value of |input - target| at which the loss becomes linear; positive */
 typedef struct tt_nn_huber_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default: "mean" */
-  double delta; /* default: 1.0 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  double delta; /* value of |input - target| at which the loss becomes linear; positive; default: 1.0 */
 } tt_nn_huber_loss_opts;
 #define TT_NN_HUBER_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_HUBER_LOSS_DELTA (UINT64_C(1) << 1)
 tt_status tt_nn_huber_loss(tt_ctx *c, const tt_nn_huber_loss_opts *opts, tt_module **out);
 
-/* Binary cross entropy of probabilities.
-     weight: factor of each element */
+/* Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 - target) * log(1 -
+   input)).
+     weight: weight of each element, broadcast to input
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_bce_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element; default: none */
-  int32_t reduction; /* default: "mean" */
+  const tt_tensor *weight; /* weight of each element, broadcast to input; default: none */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
 } tt_nn_bce_loss_opts;
 #define TT_NN_BCE_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_BCE_LOSS_REDUCTION (UINT64_C(1) << 1)
 tt_status tt_nn_bce_loss(tt_ctx *c, const tt_nn_bce_loss_opts *opts, tt_module **out);
 
-/* Binary cross entropy of scores.
-     weight: factor of each element
-     pos_weight: factor of positive targets */
+/* Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable operation.
+     weight: weight of each element, broadcast to input
+     reduction: none: the loss of each element; mean: their mean; sum: their sum
+     pos_weight: weight of positive targets, broadcast to input */
 typedef struct tt_nn_bce_with_logits_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element; default: none */
-  int32_t reduction; /* default: "mean" */
-  const tt_tensor *pos_weight; /* factor of positive targets; default: none */
+  const tt_tensor *weight; /* weight of each element, broadcast to input; default: none */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  const tt_tensor *pos_weight; /* weight of positive targets, broadcast to input; default: none */
 } tt_nn_bce_with_logits_loss_opts;
 #define TT_NN_BCE_WITH_LOGITS_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_BCE_WITH_LOGITS_LOSS_REDUCTION (UINT64_C(1) << 1)
 #define TT_NN_BCE_WITH_LOGITS_LOSS_POS_WEIGHT (UINT64_C(1) << 2)
 tt_status tt_nn_bce_with_logits_loss(tt_ctx *c, const tt_nn_bce_with_logits_loss_opts *opts, tt_module **out);
 
-/* Kullback-Leibler divergence of target from input, which holds log-probabilities.
-     log_target: target holds log-probabilities, too */
+/* Kullback-Leibler divergence: target * (log(target) - input), where input holds log-probabilities.
+     reduction: none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by the batch
+       size
+     log_target: whether target holds log-probabilities, too */
 typedef struct tt_nn_kl_div_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* default: "mean" */
-  int32_t log_target; /* target holds log-probabilities, too; default: false */
+  int32_t reduction; /* none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by the batch size; default: "mean" */
+  int32_t log_target; /* whether target holds log-probabilities, too; default: false */
 } tt_nn_kl_div_loss_opts;
 #define TT_NN_KL_DIV_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_KL_DIV_LOSS_LOG_TARGET (UINT64_C(1) << 1)
 tt_status tt_nn_kl_div_loss(tt_ctx *c, const tt_nn_kl_div_loss_opts *opts, tt_module **out);
 
-/* -weight[t] input[t] for the class t that target names; input holds log-probabilities.
-     weight: factor of each class
-     ignore_index: targets of this value count for nothing */
+/* Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N, C) or (N, C,
+   d1, ...) and holds log-probabilities.
+     weight: weight of each class, (C)
+     ignore_index: targets of this value do not contribute to the loss
+     reduction: none: the loss of each target; mean: their mean, weighted by class; sum: their sum */
 typedef struct tt_nn_nll_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each class; default: none */
-  int64_t ignore_index; /* targets of this value count for nothing; default: -100 */
-  int32_t reduction; /* default: "mean" */
+  const tt_tensor *weight; /* weight of each class, (C); default: none */
+  int64_t ignore_index; /* targets of this value do not contribute to the loss; default: -100 */
+  int32_t reduction; /* none: the loss of each target; mean: their mean, weighted by class; sum: their sum; default: "mean" */
 } tt_nn_nll_loss_opts;
 #define TT_NN_NLL_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_NLL_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
 #define TT_NN_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
 tt_status tt_nn_nll_loss(tt_ctx *c, const tt_nn_nll_loss_opts *opts, tt_module **out);
 
-/* Cross entropy of scores (N, C, ...) and classes or probabilities.
-     weight: factor of each class
-     ignore_index: targets of this value count for nothing
-     label_smoothing: share of the target that is spread evenly, in [0, 1] */
+/* Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class indices, (), (N) or
+   (N, d1, ...), or probabilities of the shape of the input.
+     weight: weight of each class, (C)
+     ignore_index: targets of this value do not contribute to the loss
+     reduction: none: the loss of each target; mean: their mean, weighted by class for indices; sum: their sum
+     label_smoothing: share of each target that is distributed evenly over the classes, in [0, 1] */
 typedef struct tt_nn_cross_entropy_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each class; default: none */
-  int64_t ignore_index; /* targets of this value count for nothing; default: -100 */
-  int32_t reduction; /* default: "mean" */
-  double label_smoothing; /* share of the target that is spread evenly, in [0, 1]; default: 0.0 */
+  const tt_tensor *weight; /* weight of each class, (C); default: none */
+  int64_t ignore_index; /* targets of this value do not contribute to the loss; default: -100 */
+  int32_t reduction; /* none: the loss of each target; mean: their mean, weighted by class for indices; sum: their sum; default: "mean" */
+  double label_smoothing; /* share of each target that is distributed evenly over the classes, in [0, 1]; default: 0.0 */
 } tt_nn_cross_entropy_loss_opts;
 #define TT_NN_CROSS_ENTROPY_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_CROSS_ENTROPY_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
@@ -342,30 +388,31 @@ typedef struct tt_nn_cross_entropy_loss_opts {
 #define TT_NN_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING (UINT64_C(1) << 3)
 tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opts *opts, tt_module **out);
 
-/* Attention of num_heads heads (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
-   batch_first, or (L, E). Forward gives the result and the weights, averaged over the heads;
-   tt_nn_multihead_attention_forward has more options.
-     embed_dim: E, a multiple of num_heads
-     dropout: share of the weights that are zeroed in training
-     bias: of the projections
-     add_bias_kv: a learned row behind keys and values
-     add_zero_attn: a row of zeros behind keys and values
-     kdim: features of the keys; default embed_dim
-     vdim: features of the values; default embed_dim
-     batch_first: inputs are (N, L, E)
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if batch_first, or
+   (L, E). Returns the result and the attention weights, averaged over the heads; tt_nn_multihead_attention_forward
+   has more options.
+     embed_dim: E, the number of features; a multiple of num_heads
+     num_heads: number of parallel heads, each of embed_dim / num_heads features
+     dropout: probability with which attention weights are zeroed in training
+     bias: whether the projections have a bias
+     add_bias_kv: whether to append a learned row to keys and values
+     add_zero_attn: whether to append a row of zeros to keys and values
+     kdim: number of features of the keys; embed_dim if absent
+     vdim: number of features of the values; embed_dim if absent
+     batch_first: whether inputs and result are (N, L, E) instead of (L, N, E)
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_multihead_attention_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double dropout; /* share of the weights that are zeroed in training; default: 0.0 */
-  int32_t bias; /* of the projections; default: true */
-  int32_t add_bias_kv; /* a learned row behind keys and values; default: false */
-  int32_t add_zero_attn; /* a row of zeros behind keys and values; default: false */
-  int64_t kdim; /* features of the keys; default embed_dim; default: none */
-  int64_t vdim; /* features of the values; default embed_dim; default: none */
-  int32_t batch_first; /* inputs are (N, L, E); default: false */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  double dropout; /* probability with which attention weights are zeroed in training; default: 0.0 */
+  int32_t bias; /* whether the projections have a bias; default: true */
+  int32_t add_bias_kv; /* whether to append a learned row to keys and values; default: false */
+  int32_t add_zero_attn; /* whether to append a row of zeros to keys and values; default: false */
+  int64_t kdim; /* number of features of the keys; embed_dim if absent; default: none */
+  int64_t vdim; /* number of features of the values; embed_dim if absent; default: none */
+  int32_t batch_first; /* whether inputs and result are (N, L, E) instead of (L, N, E); default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_multihead_attention_opts;
 #define TT_NN_MULTIHEAD_ATTENTION_DROPOUT (UINT64_C(1) << 0)
 #define TT_NN_MULTIHEAD_ATTENTION_BIAS (UINT64_C(1) << 1)
@@ -378,33 +425,36 @@ typedef struct tt_nn_multihead_attention_opts {
 #define TT_NN_MULTIHEAD_ATTENTION_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_heads, const tt_nn_multihead_attention_opts *opts, tt_module **out);
 
-/* The convolution of (N, C, L), or of one such without N. weight: (out_channels, in_channels / groups,
-   kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
-   first.
-     kernel_size: of a window: 1 numbers, or one for all
-     stride: step of the windows
-     padding: elements that are added on each side
-     dilation: distance of the input elements of a window
-     groups: groups of channels without links between them
-     bias: with a bias
-     padding_mode: what is added: zeros, or by reflection, replication, or the other side
-     auto_padding: in place of padding: valid is none, same keeps the sizes
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is (out_channels, in_channels
+   / groups, kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k
+   = groups / (in_channels * kernel_size).
+     in_channels: number of channels of the input
+     out_channels: number of channels of the result
+     kernel_size: size of the filters: one number
+     stride: step between windows
+     padding: number of elements added to both ends of each spatial dimension
+     dilation: distance between the input elements that a filter reads
+     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     bias: whether to learn an additive bias
+     padding_mode: how padding is filled: zeros, reflect, replicate or circular
+     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input and needs a
+       stride of 1
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default: 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements that are added on each side; default: 0 */
+  const int64_t *padding; /* number of elements added to both ends of each spatial dimension; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default: 1 */
+  const int64_t *dilation; /* distance between the input elements that a filter reads; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels without links between them; default: 1 */
-  int32_t bias; /* with a bias; default: true */
-  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default: "zeros" */
-  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default: "none" */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default: "zeros" */
+  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as the input and needs a stride of 1; default: "none" */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv1d_opts;
 #define TT_NN_CONV1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV1D_PADDING (UINT64_C(1) << 1)
@@ -417,33 +467,36 @@ typedef struct tt_nn_conv1d_opts {
 #define TT_NN_CONV1D_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv1d_opts *opts, tt_module **out);
 
-/* The convolution of (N, C, H, W), or of one such without N. weight: (out_channels, in_channels / groups,
-   kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
-   first.
-     kernel_size: of a window: 2 numbers, or one for all
-     stride: step of the windows
-     padding: elements that are added on each side
-     dilation: distance of the input elements of a window
-     groups: groups of channels without links between them
-     bias: with a bias
-     padding_mode: what is added: zeros, or by reflection, replication, or the other side
-     auto_padding: in place of padding: valid is none, same keeps the sizes
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is (out_channels,
+   in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly
+   in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size[0] * kernel_size[1]).
+     in_channels: number of channels of the input
+     out_channels: number of channels of the result
+     kernel_size: size of the filters: (height, width), or one number for both
+     stride: step between windows
+     padding: number of elements added to both ends of each spatial dimension
+     dilation: distance between the input elements that a filter reads
+     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     bias: whether to learn an additive bias
+     padding_mode: how padding is filled: zeros, reflect, replicate or circular
+     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input and needs a
+       stride of 1
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default: 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements that are added on each side; default: 0 */
+  const int64_t *padding; /* number of elements added to both ends of each spatial dimension; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default: 1 */
+  const int64_t *dilation; /* distance between the input elements that a filter reads; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels without links between them; default: 1 */
-  int32_t bias; /* with a bias; default: true */
-  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default: "zeros" */
-  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default: "none" */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default: "zeros" */
+  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as the input and needs a stride of 1; default: "none" */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv2d_opts;
 #define TT_NN_CONV2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV2D_PADDING (UINT64_C(1) << 1)
@@ -456,33 +509,37 @@ typedef struct tt_nn_conv2d_opts {
 #define TT_NN_CONV2D_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv2d_opts *opts, tt_module **out);
 
-/* The convolution of (N, C, D, H, W), or of one such without N. weight: (out_channels, in_channels / groups,
-   kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
-   first.
-     kernel_size: of a window: 3 numbers, or one for all
-     stride: step of the windows
-     padding: elements that are added on each side
-     dilation: distance of the input elements of a window
-     groups: groups of channels without links between them
-     bias: with a bias
-     padding_mode: what is added: zeros, or by reflection, replication, or the other side
-     auto_padding: in place of padding: valid is none, same keeps the sizes
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight is (out_channels,
+   in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are
+   initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size[0] * kernel_size[1] *
+   kernel_size[2]).
+     in_channels: number of channels of the input
+     out_channels: number of channels of the result
+     kernel_size: size of the filters: (depth, height, width), or one number for all
+     stride: step between windows
+     padding: number of elements added to both ends of each spatial dimension
+     dilation: distance between the input elements that a filter reads
+     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     bias: whether to learn an additive bias
+     padding_mode: how padding is filled: zeros, reflect, replicate or circular
+     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input and needs a
+       stride of 1
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default: 1 */
+  const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements that are added on each side; default: 0 */
+  const int64_t *padding; /* number of elements added to both ends of each spatial dimension; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of the input elements of a window; default: 1 */
+  const int64_t *dilation; /* distance between the input elements that a filter reads; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* groups of channels without links between them; default: 1 */
-  int32_t bias; /* with a bias; default: true */
-  int32_t padding_mode; /* what is added: zeros, or by reflection, replication, or the other side; default: "zeros" */
-  int32_t auto_padding; /* in place of padding: valid is none, same keeps the sizes; default: "none" */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default: "zeros" */
+  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as the input and needs a stride of 1; default: "none" */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv3d_opts;
 #define TT_NN_CONV3D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV3D_PADDING (UINT64_C(1) << 1)
@@ -495,34 +552,36 @@ typedef struct tt_nn_conv3d_opts {
 #define TT_NN_CONV3D_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv3d_opts *opts, tt_module **out);
 
-/* The transpose of a convolution, of (N, C, L) or of one such without N. weight: (in_channels, out_channels /
-   groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
-   window) at first.
-     kernel_size: of a window: 1 numbers, or one for all
-     stride: step of the windows in the result
-     padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-     output_padding: elements that one side of the result has more
-     groups: groups of channels without links between them
-     bias: with a bias
-     dilation: distance of the elements of a window
+/* Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a convolution with respect
+   to its input. weight is (in_channels, out_channels / groups, kernel_size) and bias is (out_channels); both are
+   initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size).
+     in_channels: number of channels of the input
+     out_channels: number of channels of the result
+     kernel_size: size of the filters: one number
+     stride: step between windows in the result
+     padding: number of elements removed from both ends of each spatial dimension of the result
+     output_padding: size added to one end of each spatial dimension of the result; less than stride or dilation
+     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     bias: whether to learn an additive bias
+     dilation: distance between the elements of the result that a filter writes
      padding_mode: must be zeros
-     device: of the parameters
-     dtype: of the parameters; floating */
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv_transpose1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default: 1 */
+  const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0 */
+  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of the result; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; default: 0 */
+  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* groups of channels without links between them; default: 1 */
-  int32_t bias; /* with a bias; default: true */
-  const int64_t *dilation; /* distance of the elements of a window; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  const int64_t *dilation; /* distance between the elements of the result that a filter writes; default: 1 */
   int64_t n_dilation;
   int32_t padding_mode; /* must be zeros; default: "zeros" */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv_transpose1d_opts;
 #define TT_NN_CONV_TRANSPOSE1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV_TRANSPOSE1D_PADDING (UINT64_C(1) << 1)
@@ -535,34 +594,37 @@ typedef struct tt_nn_conv_transpose1d_opts {
 #define TT_NN_CONV_TRANSPOSE1D_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose1d_opts *opts, tt_module **out);
 
-/* The transpose of a convolution, of (N, C, H, W) or of one such without N. weight: (in_channels, out_channels /
-   groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
-   window) at first.
-     kernel_size: of a window: 2 numbers, or one for all
-     stride: step of the windows in the result
-     padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-     output_padding: elements that one side of the result has more
-     groups: groups of channels without links between them
-     bias: with a bias
-     dilation: distance of the elements of a window
+/* Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a convolution with
+   respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0], kernel_size[1]) and bias is
+   (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels *
+   kernel_size[0] * kernel_size[1]).
+     in_channels: number of channels of the input
+     out_channels: number of channels of the result
+     kernel_size: size of the filters: (height, width), or one number for both
+     stride: step between windows in the result
+     padding: number of elements removed from both ends of each spatial dimension of the result
+     output_padding: size added to one end of each spatial dimension of the result; less than stride or dilation
+     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     bias: whether to learn an additive bias
+     dilation: distance between the elements of the result that a filter writes
      padding_mode: must be zeros
-     device: of the parameters
-     dtype: of the parameters; floating */
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv_transpose2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default: 1 */
+  const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0 */
+  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of the result; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; default: 0 */
+  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* groups of channels without links between them; default: 1 */
-  int32_t bias; /* with a bias; default: true */
-  const int64_t *dilation; /* distance of the elements of a window; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  const int64_t *dilation; /* distance between the elements of the result that a filter writes; default: 1 */
   int64_t n_dilation;
   int32_t padding_mode; /* must be zeros; default: "zeros" */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv_transpose2d_opts;
 #define TT_NN_CONV_TRANSPOSE2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV_TRANSPOSE2D_PADDING (UINT64_C(1) << 1)
@@ -575,34 +637,37 @@ typedef struct tt_nn_conv_transpose2d_opts {
 #define TT_NN_CONV_TRANSPOSE2D_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose2d_opts *opts, tt_module **out);
 
-/* The transpose of a convolution, of (N, C, D, H, W) or of one such without N. weight: (in_channels, out_channels
-   / groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
-   window) at first.
-     kernel_size: of a window: 3 numbers, or one for all
-     stride: step of the windows in the result
-     padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-     output_padding: elements that one side of the result has more
-     groups: groups of channels without links between them
-     bias: with a bias
-     dilation: distance of the elements of a window
+/* Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient of a convolution
+   with respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0], kernel_size[1],
+   kernel_size[2]) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k =
+   groups / (out_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
+     in_channels: number of channels of the input
+     out_channels: number of channels of the result
+     kernel_size: size of the filters: (depth, height, width), or one number for all
+     stride: step between windows in the result
+     padding: number of elements removed from both ends of each spatial dimension of the result
+     output_padding: size added to one end of each spatial dimension of the result; less than stride or dilation
+     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     bias: whether to learn an additive bias
+     dilation: distance between the elements of the result that a filter writes
      padding_mode: must be zeros
-     device: of the parameters
-     dtype: of the parameters; floating */
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv_transpose3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows in the result; default: 1 */
+  const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input; default: 0 */
+  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of the result; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements that one side of the result has more; default: 0 */
+  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* groups of channels without links between them; default: 1 */
-  int32_t bias; /* with a bias; default: true */
-  const int64_t *dilation; /* distance of the elements of a window; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  const int64_t *dilation; /* distance between the elements of the result that a filter writes; default: 1 */
   int64_t n_dilation;
   int32_t padding_mode; /* must be zeros; default: "zeros" */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv_transpose3d_opts;
 #define TT_NN_CONV_TRANSPOSE3D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_CONV_TRANSPOSE3D_PADDING (UINT64_C(1) << 1)
@@ -615,25 +680,28 @@ typedef struct tt_nn_conv_transpose3d_opts {
 #define TT_NN_CONV_TRANSPOSE3D_DTYPE (UINT64_C(1) << 8)
 tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose3d_opts *opts, tt_module **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C) or (N, C, L): by the batch's
-   statistics in training, which move the running ones, by the running ones else.
-     num_features: C
-     eps: added to the variance
-     momentum: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
-     affine: with weight, 1 at first
-     track_running_stats: without, the batch's statistics serve always
-     device: of the parameters
-     dtype: of the parameters; floating
-     bias: with bias, 0 at first, if affine */
+/* Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight + bias. In training,
+   mean and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
+   running statistics are used.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
+       averages
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics; without them, the batch's are used in evaluation,
+       too
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_batch_norm1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default: 1e-5 */
-  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1 */
-  int32_t affine; /* with weight, 1 at first; default: true */
-  int32_t track_running_stats; /* without, the batch's statistics serve always; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
-  int32_t bias; /* with bias, 0 at first, if affine; default: true */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python), they are cumulative averages; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are used in evaluation, too; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
 } tt_nn_batch_norm1d_opts;
 #define TT_NN_BATCH_NORM1D_EPS (UINT64_C(1) << 0)
 #define TT_NN_BATCH_NORM1D_MOMENTUM (UINT64_C(1) << 1)
@@ -644,25 +712,28 @@ typedef struct tt_nn_batch_norm1d_opts {
 #define TT_NN_BATCH_NORM1D_BIAS (UINT64_C(1) << 6)
 tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts, tt_module **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, H, W): by the batch's statistics in
-   training, which move the running ones, by the running ones else.
-     num_features: C
-     eps: added to the variance
-     momentum: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
-     affine: with weight, 1 at first
-     track_running_stats: without, the batch's statistics serve always
-     device: of the parameters
-     dtype: of the parameters; floating
-     bias: with bias, 0 at first, if affine */
+/* Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training, mean
+   and variance are those of the batch, which also update running_mean and running_var; in evaluation, the running
+   statistics are used.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
+       averages
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics; without them, the batch's are used in evaluation,
+       too
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_batch_norm2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default: 1e-5 */
-  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1 */
-  int32_t affine; /* with weight, 1 at first; default: true */
-  int32_t track_running_stats; /* without, the batch's statistics serve always; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
-  int32_t bias; /* with bias, 0 at first, if affine; default: true */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python), they are cumulative averages; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are used in evaluation, too; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
 } tt_nn_batch_norm2d_opts;
 #define TT_NN_BATCH_NORM2D_EPS (UINT64_C(1) << 0)
 #define TT_NN_BATCH_NORM2D_MOMENTUM (UINT64_C(1) << 1)
@@ -673,25 +744,28 @@ typedef struct tt_nn_batch_norm2d_opts {
 #define TT_NN_BATCH_NORM2D_BIAS (UINT64_C(1) << 6)
 tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts, tt_module **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, D, H, W): by the batch's statistics
-   in training, which move the running ones, by the running ones else.
-     num_features: C
-     eps: added to the variance
-     momentum: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
-     affine: with weight, 1 at first
-     track_running_stats: without, the batch's statistics serve always
-     device: of the parameters
-     dtype: of the parameters; floating
-     bias: with bias, 0 at first, if affine */
+/* Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training,
+   mean and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
+   running statistics are used.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
+       averages
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics; without them, the batch's are used in evaluation,
+       too
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_batch_norm3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default: 1e-5 */
-  double momentum; /* weight of a batch in the running statistics; negative: they are plain averages (None in Python); default: 0.1 */
-  int32_t affine; /* with weight, 1 at first; default: true */
-  int32_t track_running_stats; /* without, the batch's statistics serve always; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
-  int32_t bias; /* with bias, 0 at first, if affine; default: true */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python), they are cumulative averages; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are used in evaluation, too; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
 } tt_nn_batch_norm3d_opts;
 #define TT_NN_BATCH_NORM3D_EPS (UINT64_C(1) << 0)
 #define TT_NN_BATCH_NORM3D_MOMENTUM (UINT64_C(1) << 1)
@@ -702,21 +776,22 @@ typedef struct tt_nn_batch_norm3d_opts {
 #define TT_NN_BATCH_NORM3D_BIAS (UINT64_C(1) << 6)
 tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts, tt_module **out);
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias, by the statistics of each of num_groups groups of channels.
-     num_groups: divides num_channels
-     num_channels: C of inputs (N, C, ...)
-     eps: added to the variance
-     affine: with weight, 1 at first
-     device: of the parameters
-     dtype: of the parameters; floating
-     bias: with bias, 0 at first, if affine */
+/* Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x - mean) /
+   sqrt(var + eps) * weight + bias. weight and bias are (C).
+     num_groups: number of groups; divides num_channels
+     num_channels: C, the number of channels
+     eps: added to the variance for numerical stability
+     affine: whether to learn weight, initially 1, and bias
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_group_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the variance; default: 1e-5 */
-  int32_t affine; /* with weight, 1 at first; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
-  int32_t bias; /* with bias, 0 at first, if affine; default: true */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
 } tt_nn_group_norm_opts;
 #define TT_NN_GROUP_NORM_EPS (UINT64_C(1) << 0)
 #define TT_NN_GROUP_NORM_AFFINE (UINT64_C(1) << 1)
@@ -725,18 +800,19 @@ typedef struct tt_nn_group_norm_opts {
 #define TT_NN_GROUP_NORM_BIAS (UINT64_C(1) << 4)
 tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, const tt_nn_group_norm_opts *opts, tt_module **out);
 
-/* x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
-     normalized_shape: sizes of the last dimensions
-     eps: added to the mean; none: the distance of 1 to the next number
-     elementwise_affine: with weight, 1 at first
-     device: of the parameters
-     dtype: of the parameters; floating */
+/* Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose sizes are
+   normalized_shape.
+     normalized_shape: sizes of the last dimensions, over which to normalize
+     eps: added to the mean for numerical stability; the machine epsilon of the dtype if absent
+     elementwise_affine: whether to learn weight, initially 1
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_rms_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the mean; none: the distance of 1 to the next number; default: none */
-  int32_t elementwise_affine; /* with weight, 1 at first; default: true */
-  tt_device device; /* of the parameters; default: none */
-  tt_dtype dtype; /* of the parameters; floating; default: none */
+  double eps; /* added to the mean for numerical stability; the machine epsilon of the dtype if absent; default: none */
+  int32_t elementwise_affine; /* whether to learn weight, initially 1; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_rms_norm_opts;
 #define TT_NN_RMS_NORM_EPS (UINT64_C(1) << 0)
 #define TT_NN_RMS_NORM_ELEMENTWISE_AFFINE (UINT64_C(1) << 1)
@@ -744,23 +820,24 @@ typedef struct tt_nn_rms_norm_opts {
 #define TT_NN_RMS_NORM_DTYPE (UINT64_C(1) << 3)
 tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_rms_norm_opts *opts, tt_module **out);
 
-/* The largest element of each window.
-     kernel_size: of a window: one number
-     stride: step of the windows; default kernel_size
-     padding: -inf that counts as lying on each side
-     dilation: distance of a window's elements
-     return_indices: gives the places of the largest, too
-     ceil_mode: windows may lie partly outside */
+/* Takes the maximum of each window of input (N, C, L) or (C, L).
+     kernel_size: size of the windows: one number
+     stride: step between windows; kernel_size if absent
+     padding: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+     dilation: distance between the elements of a window
+     return_indices: whether to return the indices of the maxima, too
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
+       input */
 typedef struct tt_nn_max_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* -inf that counts as lying on each side; default: 0 */
+  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of a window's elements; default: 1 */
+  const int64_t *dilation; /* distance between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t return_indices; /* gives the places of the largest, too; default: false */
-  int32_t ceil_mode; /* windows may lie partly outside; default: false */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
 } tt_nn_max_pool1d_opts;
 #define TT_NN_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
@@ -769,20 +846,21 @@ typedef struct tt_nn_max_pool1d_opts {
 #define TT_NN_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 4)
 tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool1d_opts *opts, tt_module **out);
 
-/* The mean of each window.
-     kernel_size: of a window: one number
-     stride: step of the windows; default kernel_size
-     padding: zeros on each side
-     ceil_mode: windows may lie partly outside
-     count_include_pad: the padding counts in the mean */
+/* Takes the mean of each window of input (N, C, L) or (C, L).
+     kernel_size: size of the windows: one number
+     stride: step between windows; kernel_size if absent
+     padding: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
+       input
+     count_include_pad: whether the mean counts the padding */
 typedef struct tt_nn_avg_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* zeros on each side; default: 0 */
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* windows may lie partly outside; default: false */
-  int32_t count_include_pad; /* the padding counts in the mean; default: true */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
+  int32_t count_include_pad; /* whether the mean counts the padding; default: true */
 } tt_nn_avg_pool1d_opts;
 #define TT_NN_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
@@ -790,27 +868,29 @@ typedef struct tt_nn_avg_pool1d_opts {
 #define TT_NN_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
 tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool1d_opts *opts, tt_module **out);
 
-/* Means of windows that cover the input, so many that the result has output_size.
-     output_size: of the result; a negative number (None in Python): as the input */
+/* Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result has the spatial
+   size output_size.
+     output_size: size of the result; a negative number (None in Python) keeps the size of the input */
 tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out);
 
-/* The largest element of each window.
-     kernel_size: of a window: two numbers, or one for both
-     stride: step of the windows; default kernel_size
-     padding: -inf that counts as lying on each side
-     dilation: distance of a window's elements
-     return_indices: gives the places of the largest, too
-     ceil_mode: windows may lie partly outside */
+/* Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
+     kernel_size: size of the windows: (height, width), or one number for both
+     stride: step between windows; kernel_size if absent
+     padding: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+     dilation: distance between the elements of a window
+     return_indices: whether to return the indices of the maxima, too
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
+       input */
 typedef struct tt_nn_max_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* -inf that counts as lying on each side; default: 0 */
+  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
   int64_t n_padding;
-  const int64_t *dilation; /* distance of a window's elements; default: 1 */
+  const int64_t *dilation; /* distance between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t return_indices; /* gives the places of the largest, too; default: false */
-  int32_t ceil_mode; /* windows may lie partly outside; default: false */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
 } tt_nn_max_pool2d_opts;
 #define TT_NN_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
@@ -819,22 +899,23 @@ typedef struct tt_nn_max_pool2d_opts {
 #define TT_NN_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 4)
 tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool2d_opts *opts, tt_module **out);
 
-/* The mean of each window.
-     kernel_size: of a window: two numbers, or one for both
-     stride: step of the windows; default kernel_size
-     padding: zeros on each side
-     ceil_mode: windows may lie partly outside
-     count_include_pad: the padding counts in the mean
-     divisor_override: divides in place of the number of elements */
+/* Takes the mean of each window of input (N, C, H, W) or (C, H, W).
+     kernel_size: size of the windows: (height, width), or one number for both
+     stride: step between windows; kernel_size if absent
+     padding: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
+       input
+     count_include_pad: whether the mean counts the padding
+     divisor_override: divisor of each sum instead of the number of elements */
 typedef struct tt_nn_avg_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const int64_t *stride; /* step of the windows; default kernel_size; default: none */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* zeros on each side; default: 0 */
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* windows may lie partly outside; default: false */
-  int32_t count_include_pad; /* the padding counts in the mean; default: true */
-  int64_t divisor_override; /* divides in place of the number of elements; default: none */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
+  int32_t count_include_pad; /* whether the mean counts the padding; default: true */
+  int64_t divisor_override; /* divisor of each sum instead of the number of elements; default: none */
 } tt_nn_avg_pool2d_opts;
 #define TT_NN_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_AVG_POOL2D_PADDING (UINT64_C(1) << 1)
@@ -843,8 +924,10 @@ typedef struct tt_nn_avg_pool2d_opts {
 #define TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
 tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool2d_opts *opts, tt_module **out);
 
-/* Means of windows that cover the input, so many that the result has output_size.
-     output_size: of the result; a negative number (None in Python): as the input */
+/* Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the result has the
+   spatial size output_size.
+     output_size: (height, width) of the result, or one number for both; a negative number (None in Python) keeps
+       the size of the input */
 tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out);
 
 #ifdef __cplusplus

@@ -115,8 +115,8 @@ def synchronize(device: device | str | None = None) -> None:
 
 def safetensors_save(path: str | bytes | os.PathLike[str], names: Sequence[str], tensors: Tensor | Sequence[Tensor], metadata: Sequence[str] | None = None) -> None:
     """Writes tensors under names to a safetensors file. A new file is written, synced and
-    renamed to path, so that after a crash path is the old file or the new one. complex128 is
-    refused: the format does not have it."""
+    renamed to path, so that after a crash, path holds the old file or the new one. complex128
+    is refused: the format does not have it."""
     tensors = several(tensors)
     keep = []
     opts = _tt_safetensors_save_opts((metadata is not None), *texts_field(metadata, "safetensors_save", "metadata", keep))
@@ -133,9 +133,9 @@ def torch_load(path: str | bytes | os.PathLike[str]) -> StateDictHandle:
 
 
 def torch_save(path: str | bytes | os.PathLike[str], tensors: StateDictHandle, structure: str | None = None) -> None:
-    """Writes a file that torch.load reads, also with weights_only. After a crash path is the old
-    file or the new one. structure names each of the tensors. If `structure` is None: a state
-    dict, an OrderedDict of the tensors without their requires_grad."""
+    """Writes a file that torch.load reads, also with weights_only. After a crash, path holds the
+    old file or the new one. structure names each of the tensors. If `structure` is None: a
+    state dict, an OrderedDict of the tensors without their requires_grad."""
     call("tt_torch_save", os.fsencode(path), tensors, text(structure, "torch_save", "structure") if structure is not None else None)
 
 
@@ -165,7 +165,7 @@ def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Registers a callback that sees the gradient of self before it is accumulated or passed on,
-    and may replace it. Returns the number of the hook, by which it is removed."""
+    and may replace it. Returns the id of the hook, which removes it later."""
     number = c_int64()
     call("tt_register_hook", self, *registered(tt_grad_hook, hook), byref(number))
     return HookHandle(lambda: call("tt_remove_hook", self, number))
@@ -173,7 +173,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> HookHandle:
     """Registers a callback that sees a leaf after a gradient has been accumulated into it.
-    Returns the number of the hook."""
+    Returns the id of the hook."""
     number = c_int64()
     call("tt_register_accumulate_hook", self, *registered(tt_accumulate_hook, hook), byref(number))
     return HookHandle(lambda: call("tt_remove_hook", self, number))

@@ -65,14 +65,14 @@ next_function(n::Node, input::Integer) = own_or_nothing(Node, handle_out(o -> C.
     register_hook(t) do grad … end
 
 Registers a callback that sees the gradient of self before it is accumulated or passed on, and may
-replace it. Returns the number of the hook, by which it is removed.
+replace it. Returns the id of the hook, which removes it later.
 """
 register_hook(f, self::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, self, :grad_hook, f)
 """
     register_accumulate_hook(leaf) do leaf … end
 
-Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns the
-number of the hook.
+Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns the id
+of the hook.
 """
 register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook, leaf, :accumulate_hook, f)
 "Returns the class of the module, such as \"Linear\"."
@@ -127,15 +127,15 @@ state_dict(m::Module) = own(StateDict, handle_out(o -> C.tt_module_state_dict(ct
 """
     register_forward_pre_hook(m) do m, inputs … end
 
-Registers a callback that sees the inputs before forward and may replace them. Returns the number of
-the hook, by which it is removed.
+Registers a callback that sees the inputs before forward and may replace them. Returns the id of the
+hook, which removes it later.
 """
 register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
 """
     register_forward_hook(m) do m, inputs, outputs … end
 
 Registers a callback that sees inputs and outputs after forward and may replace the outputs. Returns
-the number of the hook.
+the id of the hook.
 """
 register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module_hook, f)
 """
@@ -143,7 +143,7 @@ register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.
 
 Registers a callback that sees the gradients of the module's outputs in backward, before those of
 its inputs are computed, and may replace them. It applies to calls that are recorded from now on; an
-output without a gradient has nothing. Returns the number of the hook.
+output without a gradient has nothing. Returns the id of the hook.
 """
 register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
 """
@@ -152,7 +152,7 @@ register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_b
 Registers a callback that sees the gradients of the module's outputs and of its inputs in backward,
 and may replace those of the inputs by tensors of the same shape and dtype. It applies to calls that
 are recorded from now on. An output without a gradient has nothing; so have all inputs if none needs
-a gradient, otherwise an input without one has zeros. Returns the number of the hook.
+a gradient, otherwise an input without one has zeros. Returns the id of the hook.
 """
 register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook, C.tt_module_remove_hook, m, :module_hook, f)
 "Returns the number of groups."
@@ -173,9 +173,9 @@ Replaces a state of a parameter by a copy of value, in the parameter's dtype, de
 `value` is nothing: removes it.
 """
 set_state!(opt::Optimizer, param::Integer, name::Union{AbstractString, Symbol}, value::Union{Tensor, Nothing}) = check(C.tt_optim_set_state(ctx(), opt, param - 1, String(name), optional(value)))
-"Goes to the next epoch. Call it after the step of the optimizer."
+"Advances to the next epoch. Call it after the step of the optimizer."
 step!(s::Scheduler) = check(C.tt_scheduler_step(ctx(), s))
-"Goes to a given epoch, by the closed form if the schedule has one."
+"Moves to a given epoch, by the closed form if the schedule has one."
 step!(s::Scheduler, epoch::Integer) = check(C.tt_scheduler_step_to(ctx(), s, epoch))
 "Returns the number of steps taken, less one."
 last_epoch(s::Scheduler) = Int(C.tt_scheduler_last_epoch(s))

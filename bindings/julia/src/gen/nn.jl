@@ -3,7 +3,8 @@
 """
     Sequential()
 
-Its children in turn, each on the result of the one before. Children are added by tt_module_append or by name.
+Calls its children in order and passes the result of each to the next. Children are added by tt_module_append
+or by name.
 """
 function Sequential()
     return own(Module, handle_out(o -> C.tt_nn_sequential(ctx(), o)))
@@ -12,7 +13,7 @@ end
 """
     ModuleList()
 
-Children under numbers, for a module of the host to call; it cannot be called itself.
+Holds children by index, for a module of the application to call. It cannot be called itself.
 """
 function ModuleList()
     return own(Module, handle_out(o -> C.tt_nn_module_list(ctx(), o)))
@@ -21,7 +22,7 @@ end
 """
     ModuleDict()
 
-Children under names, for a module of the host to call; it cannot be called itself.
+Holds children by name, for a module of the application to call. It cannot be called itself.
 """
 function ModuleDict()
     return own(Module, handle_out(o -> C.tt_nn_module_dict(ctx(), o)))
@@ -30,7 +31,7 @@ end
 """
     Identity()
 
-Its input.
+Returns its input.
 """
 function Identity()
     return own(Module, handle_out(o -> C.tt_nn_identity(ctx(), o)))
@@ -39,12 +40,15 @@ end
 """
     Linear(in_features, out_features; bias=true, device=nothing, dtype=nothing)
 
-y = x A^T + b. weight: (out_features, in_features), bias: (out_features), both uniform in
-+-1/sqrt(in_features) at first.
+Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features). weight is
+(out_features, in_features) and bias is (out_features); both are initialized uniformly in [-k, k] with k =
+1/sqrt(in_features).
 
-- `bias`: with a bias
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `in_features`: size of the last dimension of the input
+- `out_features`: size of the last dimension of the result
+- `bias`: whether to learn an additive bias
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function Linear(in_features::Integer, out_features::Integer; bias::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     opts = Ref(C.tt_nn_linear_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias), device_struct(device), dtype_code(dtype)))
@@ -54,15 +58,18 @@ end
 """
     Embedding(num_embeddings, embedding_dim; padding_idx=nothing, max_norm=nothing, norm_type=2.0, scale_grad_by_freq=false, sparse=false, device=nothing, dtype=nothing)
 
-Rows of weight (num_embeddings, embedding_dim), standard normal at first, by index.
+Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*, embedding_dim). weight
+is initialized from the standard normal distribution.
 
-- `padding_idx`: a row that is zero at first and gets no gradient
-- `max_norm`: rows that are looked up are scaled down to at most this norm, in place
-- `norm_type`: the p of max_norm
-- `scale_grad_by_freq`: gradients are divided by how often their row was looked up
+- `num_embeddings`: number of rows, so that indices are in [0, num_embeddings)
+- `embedding_dim`: size of a row
+- `padding_idx`: index of a row that is initialized to 0 and gets no gradient; negative counts from the end
+- `max_norm`: rows that are looked up are first rescaled in place to at most this norm
+- `norm_type`: the p of the p-norm for max_norm
+- `scale_grad_by_freq`: whether to divide the gradient of a row by how often the batch looks it up
 - `sparse`: must be false: gradients are dense
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function Embedding(num_embeddings::Integer, embedding_dim::Integer; padding_idx::Union{Integer, Nothing}=nothing, max_norm::Union{Real, Nothing}=nothing, norm_type::Real=2.0, scale_grad_by_freq::Bool=false, sparse::Bool=false, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     opts = Ref(C.tt_nn_embedding_opts(UInt64(28) | given(padding_idx, 0) | given(max_norm, 1) | given(device, 5) | given(dtype, 6), c_index_of(padding_idx), f64(max_norm), f64(norm_type), flag(scale_grad_by_freq), flag(sparse), device_struct(device), dtype_code(dtype)))
@@ -72,14 +79,15 @@ end
 """
     LayerNorm(normalized_shape, eps=1e-5; elementwise_affine=true, bias=true, device=nothing, dtype=nothing)
 
-(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions.
+Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the last dimensions,
+whose sizes are normalized_shape. weight and bias have the shape normalized_shape.
 
-- `normalized_shape`: sizes of the last dimensions
-- `eps`: added to the variance
-- `elementwise_affine`: with weight, 1 at first
-- `bias`: with bias, 0 at first, if there is a weight
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `normalized_shape`: sizes of the last dimensions, over which to normalize
+- `eps`: added to the variance for numerical stability
+- `elementwise_affine`: whether to learn weight, initially 1, and bias
+- `bias`: whether to learn bias, initially 0; only if elementwise_affine
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function LayerNorm(normalized_shape::Ints, eps_=1e-5; eps::Real=eps_, elementwise_affine::Bool=true, bias::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     normalized_shape_v = ints(normalized_shape)
@@ -90,10 +98,11 @@ end
 """
     Dropout(p=0.5; inplace=false)
 
-In training, zeroes elements with probability p and scales the others by 1 / (1 - p).
+In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In evaluation,
+returns its input.
 
-- `p`: share of zeros, in [0, 1]
-- `inplace`: writes the result into the input
+- `p`: probability of an element to be zeroed, in [0, 1]
+- `inplace`: whether to write the result into the input
 """
 function Dropout(p_=0.5; p::Real=p_, inplace::Bool=false)
     opts = Ref(C.tt_nn_dropout_opts(UInt64(3), f64(p), flag(inplace)))
@@ -103,7 +112,9 @@ end
 """
     ReLU(; inplace=false)
 
-max(x, 0).
+Computes max(x, 0), elementwise.
+
+- `inplace`: whether to write the result into the input
 """
 function ReLU(; inplace::Bool=false)
     opts = Ref(C.tt_nn_relu_opts(UInt64(1), flag(inplace)))
@@ -113,7 +124,9 @@ end
 """
     ReLU6(; inplace=false)
 
-min(max(x, 0), 6).
+Computes min(max(x, 0), 6), elementwise.
+
+- `inplace`: whether to write the result into the input
 """
 function ReLU6(; inplace::Bool=false)
     opts = Ref(C.tt_nn_relu6_opts(UInt64(1), flag(inplace)))
@@ -123,7 +136,10 @@ end
 """
     LeakyReLU(negative_slope=0.01; inplace=false)
 
-x where it is positive, negative_slope x elsewhere.
+Computes x if x > 0, else negative_slope * x, elementwise.
+
+- `negative_slope`: slope for negative inputs
+- `inplace`: whether to write the result into the input
 """
 function LeakyReLU(negative_slope_=0.01; negative_slope::Real=negative_slope_, inplace::Bool=false)
     opts = Ref(C.tt_nn_leaky_relu_opts(UInt64(3), f64(negative_slope), flag(inplace)))
@@ -133,7 +149,10 @@ end
 """
     ELU(alpha=1.0; inplace=false)
 
-x where it is positive, alpha (exp(x) - 1) elsewhere.
+Computes x if x > 0, else alpha * (exp(x) - 1), elementwise.
+
+- `alpha`: minus the limit for large negative inputs
+- `inplace`: whether to write the result into the input
 """
 function ELU(alpha_=1.0; alpha::Real=alpha_, inplace::Bool=false)
     opts = Ref(C.tt_nn_elu_opts(UInt64(3), f64(alpha), flag(inplace)))
@@ -143,9 +162,10 @@ end
 """
     GELU(; approximate=\"none\")
 
-x times the standard normal distribution function of x.
+Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the standard normal
+distribution.
 
-- `approximate`: none: exactly; tanh: by a tanh
+- `approximate`: none: the exact function; tanh: its approximation by tanh
 """
 function GELU(; approximate::Union{AbstractString, Symbol}="none")
     opts = Ref(C.tt_nn_gelu_opts(UInt64(1), choice(APPROXIMATE, approximate, "approximate")))
@@ -155,7 +175,9 @@ end
 """
     SiLU(; inplace=false)
 
-x sigmoid(x).
+Computes x * sigmoid(x), elementwise.
+
+- `inplace`: whether to write the result into the input
 """
 function SiLU(; inplace::Bool=false)
     opts = Ref(C.tt_nn_silu_opts(UInt64(1), flag(inplace)))
@@ -165,7 +187,9 @@ end
 """
     Mish(; inplace=false)
 
-x tanh(softplus(x)).
+Computes x * tanh(softplus(x)), elementwise.
+
+- `inplace`: whether to write the result into the input
 """
 function Mish(; inplace::Bool=false)
     opts = Ref(C.tt_nn_mish_opts(UInt64(1), flag(inplace)))
@@ -175,7 +199,10 @@ end
 """
     Softplus(beta=1.0, threshold=20.0)
 
-log(1 + exp(beta x)) / beta; x where beta x is above threshold.
+Computes log(1 + exp(beta * x)) / beta, elementwise; x itself where beta * x > threshold.
+
+- `beta`: sharpness of the bend at 0
+- `threshold`: value of beta * x above which the function is linear
 """
 function Softplus(beta_=1.0, threshold_=20.0; beta::Real=beta_, threshold::Real=threshold_)
     opts = Ref(C.tt_nn_softplus_opts(UInt64(3), f64(beta), f64(threshold)))
@@ -185,7 +212,9 @@ end
 """
     Hardswish(; inplace=false)
 
-x relu6(x + 3) / 6.
+Computes x * relu6(x + 3) / 6, elementwise.
+
+- `inplace`: whether to write the result into the input
 """
 function Hardswish(; inplace::Bool=false)
     opts = Ref(C.tt_nn_hardswish_opts(UInt64(1), flag(inplace)))
@@ -195,7 +224,9 @@ end
 """
     Hardsigmoid(; inplace=false)
 
-relu6(x + 3) / 6.
+Computes relu6(x + 3) / 6, elementwise.
+
+- `inplace`: whether to write the result into the input
 """
 function Hardsigmoid(; inplace::Bool=false)
     opts = Ref(C.tt_nn_hardsigmoid_opts(UInt64(1), flag(inplace)))
@@ -205,7 +236,11 @@ end
 """
     Hardtanh(min_val=-1.0, max_val=1.0; inplace=false)
 
-min(max(x, min_val), max_val).
+Computes min(max(x, min_val), max_val), elementwise.
+
+- `min_val`: smallest result
+- `max_val`: largest result
+- `inplace`: whether to write the result into the input
 """
 function Hardtanh(min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_, inplace::Bool=false)
     opts = Ref(C.tt_nn_hardtanh_opts(UInt64(7), f64(min_val), f64(max_val), flag(inplace)))
@@ -215,7 +250,9 @@ end
 """
     GLU(dim=-1)
 
-The first half along dim times the sigmoid of the second.
+Gated linear unit: splits the input in two halves a and b along dim and computes a * sigmoid(b).
+
+- `dim`: dimension to split; its size must be even
 """
 function GLU(dim_=-1; dim::Integer=dim_)
     opts = Ref(C.tt_nn_glu_opts(UInt64(1), c_dim(dim)))
@@ -225,7 +262,7 @@ end
 """
     LogSigmoid()
 
-log(sigmoid(x)), without its loss of digits.
+Computes log(sigmoid(x)), elementwise, without loss of precision.
 """
 function LogSigmoid()
     return own(Module, handle_out(o -> C.tt_nn_log_sigmoid(ctx(), o)))
@@ -234,7 +271,7 @@ end
 """
     Sigmoid()
 
-1 / (1 + exp(-x)).
+Computes 1 / (1 + exp(-x)), elementwise.
 """
 function Sigmoid()
     return own(Module, handle_out(o -> C.tt_nn_sigmoid(ctx(), o)))
@@ -243,7 +280,7 @@ end
 """
     Tanh()
 
-tanh(x).
+Computes tanh(x), elementwise.
 """
 function Tanh()
     return own(Module, handle_out(o -> C.tt_nn_tanh(ctx(), o)))
@@ -252,7 +289,9 @@ end
 """
     Softmax(dim=nothing)
 
-exp(x) / sum(exp(x)) along dim.
+Computes exp(x) / sum(exp(x)), with the sum along dim.
+
+- `dim`: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1
 """
 function Softmax(dim_=nothing; dim::Union{Integer, Nothing}=dim_)
     opts = Ref(C.tt_nn_softmax_opts(given(dim, 0), c_dim(dim)))
@@ -262,7 +301,10 @@ end
 """
     LogSoftmax(dim=nothing)
 
-The logarithm of softmax along dim.
+Computes log(softmax(x)) along dim.
+
+- `dim`: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions,
+  else 1
 """
 function LogSoftmax(dim_=nothing; dim::Union{Integer, Nothing}=dim_)
     opts = Ref(C.tt_nn_log_softmax_opts(given(dim, 0), c_dim(dim)))
@@ -272,7 +314,10 @@ end
 """
     Flatten(start_dim=2, end_dim=-1)
 
-The dimensions start_dim to end_dim as one.
+Merges the dimensions from start_dim to end_dim into one.
+
+- `start_dim`: first dimension to merge
+- `end_dim`: last dimension to merge
 """
 function Flatten(start_dim_=2, end_dim_=-1; start_dim::Integer=start_dim_, end_dim::Integer=end_dim_)
     opts = Ref(C.tt_nn_flatten_opts(UInt64(3), c_dim(start_dim), c_dim(end_dim)))
@@ -282,7 +327,9 @@ end
 """
     L1Loss(; reduction=\"mean\")
 
-|input - target|.
+Computes |input - target| for each element.
+
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
 function L1Loss(; reduction::Union{AbstractString, Symbol}="mean")
     opts = Ref(C.tt_nn_l1_loss_opts(UInt64(1), choice(REDUCTION, reduction, "reduction")))
@@ -292,7 +339,9 @@ end
 """
     MSELoss(; reduction=\"mean\")
 
-(input - target)^2.
+Computes (input - target)^2 for each element.
+
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
 function MSELoss(; reduction::Union{AbstractString, Symbol}="mean")
     opts = Ref(C.tt_nn_mse_loss_opts(UInt64(1), choice(REDUCTION, reduction, "reduction")))
@@ -302,7 +351,10 @@ end
 """
     SmoothL1Loss(; reduction=\"mean\", beta=1.0)
 
-Squared below beta, linear above it.
+Computes, with d = |input - target|, 0.5 * d^2 / beta if d < beta, else d - 0.5 * beta.
+
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+- `beta`: value of |input - target| at which the loss becomes linear; not negative
 """
 function SmoothL1Loss(; reduction::Union{AbstractString, Symbol}="mean", beta::Real=1.0)
     opts = Ref(C.tt_nn_smooth_l1_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"), f64(beta)))
@@ -312,7 +364,10 @@ end
 """
     HuberLoss(; reduction=\"mean\", delta=1.0)
 
-Squared below delta, linear above it, with slope delta.
+Computes, with d = |input - target|, 0.5 * d^2 if d <= delta, else delta * (d - 0.5 * delta).
+
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+- `delta`: value of |input - target| at which the loss becomes linear; positive
 """
 function HuberLoss(; reduction::Union{AbstractString, Symbol}="mean", delta::Real=1.0)
     opts = Ref(C.tt_nn_huber_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"), f64(delta)))
@@ -322,9 +377,11 @@ end
 """
     BCELoss(weight=nothing; reduction=\"mean\")
 
-Binary cross entropy of probabilities.
+Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 - target) * log(1
+- input)).
 
-- `weight`: factor of each element
+- `weight`: weight of each element, broadcast to input
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
 function BCELoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{AbstractString, Symbol}="mean")
     opts = Ref(C.tt_nn_bce_loss_opts(UInt64(2) | given(weight, 0), handle(weight), choice(REDUCTION, reduction, "reduction")))
@@ -334,10 +391,11 @@ end
 """
     BCEWithLogitsLoss(weight=nothing; reduction=\"mean\", pos_weight=nothing)
 
-Binary cross entropy of scores.
+Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable operation.
 
-- `weight`: factor of each element
-- `pos_weight`: factor of positive targets
+- `weight`: weight of each element, broadcast to input
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+- `pos_weight`: weight of positive targets, broadcast to input
 """
 function BCEWithLogitsLoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{AbstractString, Symbol}="mean", pos_weight::Union{Tensor, Nothing}=nothing)
     opts = Ref(C.tt_nn_bce_with_logits_loss_opts(UInt64(2) | given(weight, 0) | given(pos_weight, 2), handle(weight), choice(REDUCTION, reduction, "reduction"), handle(pos_weight)))
@@ -347,9 +405,11 @@ end
 """
     KLDivLoss(; reduction=\"mean\", log_target=false)
 
-Kullback-Leibler divergence of target from input, which holds log-probabilities.
+Kullback-Leibler divergence: target * (log(target) - input), where input holds log-probabilities.
 
-- `log_target`: target holds log-probabilities, too
+- `reduction`: none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by the batch
+  size
+- `log_target`: whether target holds log-probabilities, too
 """
 function KLDivLoss(; reduction::Union{AbstractString, Symbol}="mean", log_target::Bool=false)
     opts = Ref(C.tt_nn_kl_div_loss_opts(UInt64(3), choice(KLREDUCTION, reduction, "reduction"), flag(log_target)))
@@ -359,10 +419,12 @@ end
 """
     NLLLoss(weight=nothing, ignore_index=-100; reduction=\"mean\")
 
--weight[t] input[t] for the class t that target names; input holds log-probabilities.
+Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N, C) or (N, C,
+d1, ...) and holds log-probabilities.
 
-- `weight`: factor of each class
-- `ignore_index`: targets of this value count for nothing
+- `weight`: weight of each class, (C)
+- `ignore_index`: targets of this value do not contribute to the loss
+- `reduction`: none: the loss of each target; mean: their mean, weighted by class; sum: their sum
 """
 function NLLLoss(weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{AbstractString, Symbol}="mean")
     opts = Ref(C.tt_nn_nll_loss_opts(UInt64(6) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction")))
@@ -372,11 +434,13 @@ end
 """
     CrossEntropyLoss(weight=nothing, ignore_index=-100; reduction=\"mean\", label_smoothing=0.0)
 
-Cross entropy of scores (N, C, ...) and classes or probabilities.
+Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class indices, (), (N) or
+(N, d1, ...), or probabilities of the shape of the input.
 
-- `weight`: factor of each class
-- `ignore_index`: targets of this value count for nothing
-- `label_smoothing`: share of the target that is spread evenly, in [0, 1]
+- `weight`: weight of each class, (C)
+- `ignore_index`: targets of this value do not contribute to the loss
+- `reduction`: none: the loss of each target; mean: their mean, weighted by class for indices; sum: their sum
+- `label_smoothing`: share of each target that is distributed evenly over the classes, in [0, 1]
 """
 function CrossEntropyLoss(weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{AbstractString, Symbol}="mean", label_smoothing::Real=0.0)
     opts = Ref(C.tt_nn_cross_entropy_loss_opts(UInt64(14) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
@@ -386,20 +450,21 @@ end
 """
     MultiheadAttention(embed_dim, num_heads, dropout=0.0; bias=true, add_bias_kv=false, add_zero_attn=false, kdim=nothing, vdim=nothing, batch_first=false, device=nothing, dtype=nothing)
 
-Attention of num_heads heads (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
-batch_first, or (L, E). Forward gives the result and the weights, averaged over the heads;
+Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if batch_first, or
+(L, E). Returns the result and the attention weights, averaged over the heads;
 tt_nn_multihead_attention_forward has more options.
 
-- `embed_dim`: E, a multiple of num_heads
-- `dropout`: share of the weights that are zeroed in training
-- `bias`: of the projections
-- `add_bias_kv`: a learned row behind keys and values
-- `add_zero_attn`: a row of zeros behind keys and values
-- `kdim`: features of the keys; default embed_dim
-- `vdim`: features of the values; default embed_dim
-- `batch_first`: inputs are (N, L, E)
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `embed_dim`: E, the number of features; a multiple of num_heads
+- `num_heads`: number of parallel heads, each of embed_dim / num_heads features
+- `dropout`: probability with which attention weights are zeroed in training
+- `bias`: whether the projections have a bias
+- `add_bias_kv`: whether to append a learned row to keys and values
+- `add_zero_attn`: whether to append a row of zeros to keys and values
+- `kdim`: number of features of the keys; embed_dim if absent
+- `vdim`: number of features of the values; embed_dim if absent
+- `batch_first`: whether inputs and result are (N, L, E) instead of (L, N, E)
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function MultiheadAttention(embed_dim::Integer, num_heads::Integer, dropout_=0.0; dropout::Real=dropout_, bias::Bool=true, add_bias_kv::Bool=false, add_zero_attn::Bool=false, kdim::Union{Integer, Nothing}=nothing, vdim::Union{Integer, Nothing}=nothing, batch_first::Bool=false, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     opts = Ref(C.tt_nn_multihead_attention_opts(UInt64(79) | given(kdim, 4) | given(vdim, 5) | given(device, 7) | given(dtype, 8), f64(dropout), flag(bias), flag(add_bias_kv), flag(add_zero_attn), i64(kdim), i64(vdim), flag(batch_first), device_struct(device), dtype_code(dtype)))
@@ -409,20 +474,23 @@ end
 """
     Conv1d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-The convolution of (N, C, L), or of one such without N. weight: (out_channels, in_channels / groups,
-kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
-first.
+Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is (out_channels,
+in_channels / groups, kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k),
+sqrt(k)] with k = groups / (in_channels * kernel_size).
 
-- `kernel_size`: of a window: 1 numbers, or one for all
-- `stride`: step of the windows
-- `padding`: elements that are added on each side
-- `dilation`: distance of the input elements of a window
-- `groups`: groups of channels without links between them
-- `bias`: with a bias
-- `padding_mode`: what is added: zeros, or by reflection, replication, or the other side
-- `auto_padding`: in place of padding: valid is none, same keeps the sizes
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: one number
+- `stride`: step between windows
+- `padding`: number of elements added to both ends of each spatial dimension
+- `dilation`: distance between the input elements that a filter reads
+- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `bias`: whether to learn an additive bias
+- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
+- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input and needs
+  a stride of 1
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function Conv1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true, padding_mode::Union{AbstractString, Symbol}="zeros", auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -436,20 +504,23 @@ end
 """
     Conv2d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-The convolution of (N, C, H, W), or of one such without N. weight: (out_channels, in_channels / groups,
-kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
-first.
+Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is (out_channels,
+in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized
+uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size[0] * kernel_size[1]).
 
-- `kernel_size`: of a window: 2 numbers, or one for all
-- `stride`: step of the windows
-- `padding`: elements that are added on each side
-- `dilation`: distance of the input elements of a window
-- `groups`: groups of channels without links between them
-- `bias`: with a bias
-- `padding_mode`: what is added: zeros, or by reflection, replication, or the other side
-- `auto_padding`: in place of padding: valid is none, same keeps the sizes
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: (height, width), or one number for both
+- `stride`: step between windows
+- `padding`: number of elements added to both ends of each spatial dimension
+- `dilation`: distance between the input elements that a filter reads
+- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `bias`: whether to learn an additive bias
+- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
+- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input and needs
+  a stride of 1
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function Conv2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true, padding_mode::Union{AbstractString, Symbol}="zeros", auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -463,20 +534,24 @@ end
 """
     Conv3d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-The convolution of (N, C, D, H, W), or of one such without N. weight: (out_channels, in_channels / groups,
-kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups * elements of a window) at
-first.
+Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight is
+(out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is
+(out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels *
+kernel_size[0] * kernel_size[1] * kernel_size[2]).
 
-- `kernel_size`: of a window: 3 numbers, or one for all
-- `stride`: step of the windows
-- `padding`: elements that are added on each side
-- `dilation`: distance of the input elements of a window
-- `groups`: groups of channels without links between them
-- `bias`: with a bias
-- `padding_mode`: what is added: zeros, or by reflection, replication, or the other side
-- `auto_padding`: in place of padding: valid is none, same keeps the sizes
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: (depth, height, width), or one number for all
+- `stride`: step between windows
+- `padding`: number of elements added to both ends of each spatial dimension
+- `dilation`: distance between the input elements that a filter reads
+- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `bias`: whether to learn an additive bias
+- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
+- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input and needs
+  a stride of 1
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function Conv3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true, padding_mode::Union{AbstractString, Symbol}="zeros", auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -490,20 +565,23 @@ end
 """
     ConvTranspose1d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
-The transpose of a convolution, of (N, C, L) or of one such without N. weight: (in_channels, out_channels /
-groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
-window) at first.
+Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a convolution with
+respect to its input. weight is (in_channels, out_channels / groups, kernel_size) and bias is (out_channels);
+both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size).
 
-- `kernel_size`: of a window: 1 numbers, or one for all
-- `stride`: step of the windows in the result
-- `padding`: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-- `output_padding`: elements that one side of the result has more
-- `groups`: groups of channels without links between them
-- `bias`: with a bias
-- `dilation`: distance of the elements of a window
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: one number
+- `stride`: step between windows in the result
+- `padding`: number of elements removed from both ends of each spatial dimension of the result
+- `output_padding`: size added to one end of each spatial dimension of the result; less than stride or
+  dilation
+- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `bias`: whether to learn an additive bias
+- `dilation`: distance between the elements of the result that a filter writes
 - `padding_mode`: must be zeros
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function ConvTranspose1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true, dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -518,20 +596,24 @@ end
 """
     ConvTranspose2d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
-The transpose of a convolution, of (N, C, H, W) or of one such without N. weight: (in_channels, out_channels /
-groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups * elements of a
-window) at first.
+Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a convolution with
+respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0], kernel_size[1]) and bias
+is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels *
+kernel_size[0] * kernel_size[1]).
 
-- `kernel_size`: of a window: 2 numbers, or one for all
-- `stride`: step of the windows in the result
-- `padding`: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-- `output_padding`: elements that one side of the result has more
-- `groups`: groups of channels without links between them
-- `bias`: with a bias
-- `dilation`: distance of the elements of a window
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: (height, width), or one number for both
+- `stride`: step between windows in the result
+- `padding`: number of elements removed from both ends of each spatial dimension of the result
+- `output_padding`: size added to one end of each spatial dimension of the result; less than stride or
+  dilation
+- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `bias`: whether to learn an additive bias
+- `dilation`: distance between the elements of the result that a filter writes
 - `padding_mode`: must be zeros
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function ConvTranspose2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true, dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -546,20 +628,24 @@ end
 """
     ConvTranspose3d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
-The transpose of a convolution, of (N, C, D, H, W) or of one such without N. weight: (in_channels,
-out_channels / groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels / groups *
-elements of a window) at first.
+Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient of a
+convolution with respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0],
+kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized uniformly in [-sqrt(k),
+sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
 
-- `kernel_size`: of a window: 3 numbers, or one for all
-- `stride`: step of the windows in the result
-- `padding`: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-- `output_padding`: elements that one side of the result has more
-- `groups`: groups of channels without links between them
-- `bias`: with a bias
-- `dilation`: distance of the elements of a window
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: (depth, height, width), or one number for all
+- `stride`: step between windows in the result
+- `padding`: number of elements removed from both ends of each spatial dimension of the result
+- `output_padding`: size added to one end of each spatial dimension of the result; less than stride or
+  dilation
+- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `bias`: whether to learn an additive bias
+- `dilation`: distance between the elements of the result that a filter writes
 - `padding_mode`: must be zeros
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function ConvTranspose3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true, dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -574,17 +660,20 @@ end
 """
     BatchNorm1d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing, dtype=nothing, bias=true)
 
-(x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C) or (N, C, L): by the batch's
-statistics in training, which move the running ones, by the running ones else.
+Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight + bias. In
+training, mean and variance are those of the batch, which also update running_mean and running_var; in
+evaluation, the running statistics are used.
 
-- `num_features`: C
-- `eps`: added to the variance
-- `momentum`: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
-- `affine`: with weight, 1 at first
-- `track_running_stats`: without, the batch's statistics serve always
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
-- `bias`: with bias, 0 at first, if affine
+- `num_features`: C, the number of channels
+- `eps`: added to the variance for numerical stability
+- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
+  averages
+- `affine`: whether to learn weight, initially 1, and bias
+- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in evaluation,
+  too
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+- `bias`: whether to learn bias, initially 0; only if affine
 """
 function BatchNorm1d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_, momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
     opts = Ref(C.tt_nn_batch_norm1d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps), f64(momentum), flag(affine), flag(track_running_stats), device_struct(device), dtype_code(dtype), flag(bias)))
@@ -594,17 +683,20 @@ end
 """
     BatchNorm2d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing, dtype=nothing, bias=true)
 
-(x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, H, W): by the batch's statistics
-in training, which move the running ones, by the running ones else.
+Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training, mean
+and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
+running statistics are used.
 
-- `num_features`: C
-- `eps`: added to the variance
-- `momentum`: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
-- `affine`: with weight, 1 at first
-- `track_running_stats`: without, the batch's statistics serve always
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
-- `bias`: with bias, 0 at first, if affine
+- `num_features`: C, the number of channels
+- `eps`: added to the variance for numerical stability
+- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
+  averages
+- `affine`: whether to learn weight, initially 1, and bias
+- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in evaluation,
+  too
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+- `bias`: whether to learn bias, initially 0; only if affine
 """
 function BatchNorm2d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_, momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
     opts = Ref(C.tt_nn_batch_norm2d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps), f64(momentum), flag(affine), flag(track_running_stats), device_struct(device), dtype_code(dtype), flag(bias)))
@@ -614,17 +706,20 @@ end
 """
     BatchNorm3d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing, dtype=nothing, bias=true)
 
-(x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, D, H, W): by the batch's
-statistics in training, which move the running ones, by the running ones else.
+Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training,
+mean and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
+running statistics are used.
 
-- `num_features`: C
-- `eps`: added to the variance
-- `momentum`: weight of a batch in the running statistics; negative: they are plain averages (None in Python)
-- `affine`: with weight, 1 at first
-- `track_running_stats`: without, the batch's statistics serve always
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
-- `bias`: with bias, 0 at first, if affine
+- `num_features`: C, the number of channels
+- `eps`: added to the variance for numerical stability
+- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
+  averages
+- `affine`: whether to learn weight, initially 1, and bias
+- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in evaluation,
+  too
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+- `bias`: whether to learn bias, initially 0; only if affine
 """
 function BatchNorm3d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_, momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
     opts = Ref(C.tt_nn_batch_norm3d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps), f64(momentum), flag(affine), flag(track_running_stats), device_struct(device), dtype_code(dtype), flag(bias)))
@@ -634,15 +729,16 @@ end
 """
     GroupNorm(num_groups, num_channels, eps=1e-5; affine=true, device=nothing, dtype=nothing, bias=true)
 
-(x - mean) / sqrt(variance + eps) * weight + bias, by the statistics of each of num_groups groups of channels.
+Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x - mean) /
+sqrt(var + eps) * weight + bias. weight and bias are (C).
 
-- `num_groups`: divides num_channels
-- `num_channels`: C of inputs (N, C, ...)
-- `eps`: added to the variance
-- `affine`: with weight, 1 at first
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
-- `bias`: with bias, 0 at first, if affine
+- `num_groups`: number of groups; divides num_channels
+- `num_channels`: C, the number of channels
+- `eps`: added to the variance for numerical stability
+- `affine`: whether to learn weight, initially 1, and bias
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+- `bias`: whether to learn bias, initially 0; only if affine
 """
 function GroupNorm(num_groups::Integer, num_channels::Integer, eps_=1e-5; eps::Real=eps_, affine::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
     opts = Ref(C.tt_nn_group_norm_opts(UInt64(19) | given(device, 2) | given(dtype, 3), f64(eps), flag(affine), device_struct(device), dtype_code(dtype), flag(bias)))
@@ -652,13 +748,14 @@ end
 """
     RMSNorm(normalized_shape, eps=nothing; elementwise_affine=true, device=nothing, dtype=nothing)
 
-x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose sizes are
+normalized_shape.
 
-- `normalized_shape`: sizes of the last dimensions
-- `eps`: added to the mean; none: the distance of 1 to the next number
-- `elementwise_affine`: with weight, 1 at first
-- `device`: of the parameters
-- `dtype`: of the parameters; floating
+- `normalized_shape`: sizes of the last dimensions, over which to normalize
+- `eps`: added to the mean for numerical stability; the machine epsilon of the dtype if absent
+- `elementwise_affine`: whether to learn weight, initially 1
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
 """
 function RMSNorm(normalized_shape::Ints, eps_=nothing; eps::Union{Real, Nothing}=eps_, elementwise_affine::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     normalized_shape_v = ints(normalized_shape)
@@ -669,14 +766,15 @@ end
 """
     MaxPool1d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false, ceil_mode=false)
 
-The largest element of each window.
+Takes the maximum of each window of input (N, C, L) or (C, L).
 
-- `kernel_size`: of a window: one number
-- `stride`: step of the windows; default kernel_size
-- `padding`: -inf that counts as lying on each side
-- `dilation`: distance of a window's elements
-- `return_indices`: gives the places of the largest, too
-- `ceil_mode`: windows may lie partly outside
+- `kernel_size`: size of the windows: one number
+- `stride`: step between windows; kernel_size if absent
+- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+- `dilation`: distance between the elements of a window
+- `return_indices`: whether to return the indices of the maxima, too
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
+  input
 """
 function MaxPool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
     kernel_size_v = ints(kernel_size)
@@ -690,13 +788,14 @@ end
 """
     AvgPool1d(kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true)
 
-The mean of each window.
+Takes the mean of each window of input (N, C, L) or (C, L).
 
-- `kernel_size`: of a window: one number
-- `stride`: step of the windows; default kernel_size
-- `padding`: zeros on each side
-- `ceil_mode`: windows may lie partly outside
-- `count_include_pad`: the padding counts in the mean
+- `kernel_size`: size of the windows: one number
+- `stride`: step between windows; kernel_size if absent
+- `padding`: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
+  input
+- `count_include_pad`: whether the mean counts the padding
 """
 function AvgPool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true)
     kernel_size_v = ints(kernel_size)
@@ -709,9 +808,10 @@ end
 """
     AdaptiveAvgPool1d(output_size)
 
-Means of windows that cover the input, so many that the result has output_size.
+Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result has the
+spatial size output_size.
 
-- `output_size`: of the result; a negative number (None in Python): as the input
+- `output_size`: size of the result; a negative number (None in Python) keeps the size of the input
 """
 function AdaptiveAvgPool1d(output_size::Ints)
     output_size_v = ints(output_size)
@@ -721,14 +821,15 @@ end
 """
     MaxPool2d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false, ceil_mode=false)
 
-The largest element of each window.
+Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
 
-- `kernel_size`: of a window: two numbers, or one for both
-- `stride`: step of the windows; default kernel_size
-- `padding`: -inf that counts as lying on each side
-- `dilation`: distance of a window's elements
-- `return_indices`: gives the places of the largest, too
-- `ceil_mode`: windows may lie partly outside
+- `kernel_size`: size of the windows: (height, width), or one number for both
+- `stride`: step between windows; kernel_size if absent
+- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+- `dilation`: distance between the elements of a window
+- `return_indices`: whether to return the indices of the maxima, too
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
+  input
 """
 function MaxPool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
     kernel_size_v = ints(kernel_size)
@@ -742,14 +843,15 @@ end
 """
     AvgPool2d(kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nothing)
 
-The mean of each window.
+Takes the mean of each window of input (N, C, H, W) or (C, H, W).
 
-- `kernel_size`: of a window: two numbers, or one for both
-- `stride`: step of the windows; default kernel_size
-- `padding`: zeros on each side
-- `ceil_mode`: windows may lie partly outside
-- `count_include_pad`: the padding counts in the mean
-- `divisor_override`: divides in place of the number of elements
+- `kernel_size`: size of the windows: (height, width), or one number for both
+- `stride`: step between windows; kernel_size if absent
+- `padding`: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
+  input
+- `count_include_pad`: whether the mean counts the padding
+- `divisor_override`: divisor of each sum instead of the number of elements
 """
 function AvgPool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true, divisor_override::Union{Integer, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
@@ -762,9 +864,11 @@ end
 """
     AdaptiveAvgPool2d(output_size)
 
-Means of windows that cover the input, so many that the result has output_size.
+Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the result has the
+spatial size output_size.
 
-- `output_size`: of the result; a negative number (None in Python): as the input
+- `output_size`: (height, width) of the result, or one number for both; a negative number (None in Python)
+  keeps the size of the input
 """
 function AdaptiveAvgPool2d(output_size::Ints)
     output_size_v = ints(output_size)

@@ -3,16 +3,17 @@
 """
     SGD(params; lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=false, maximize=false)
 
-Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 - dampening) g
-(the first time b = g) takes the place of g, or g + momentum b if nesterov; then p -= lr g.
+Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + weight_decay * p. With
+momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g later, and g becomes
+b, or g + momentum * b if nesterov. Then p -= lr * g.
 
-- `params`: leaves, floating or complex
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
-- `momentum`: momentum factor
-- `dampening`: of the gradient's part in the momentum
-- `weight_decay`: factor of the parameter that is added to its gradient
-- `nesterov`: Nesterov's momentum; needs a momentum and no dampening
-- `maximize`: ascends
+- `momentum`: momentum factor; 0 keeps no buffer
+- `dampening`: dampening of the gradient in the momentum buffer
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `nesterov`: whether to use Nesterov momentum; needs momentum > 0 and dampening = 0
+- `maximize`: whether to maximize the objective instead of minimizing it
 """
 function SGD(params; lr::Real=1e-3, momentum::Real=0, dampening::Real=0, weight_decay::Real=0, nesterov::Bool=false, maximize::Bool=false)
     params, groups = grouped(params)
@@ -25,17 +26,17 @@ end
 """
     Adam(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=false, maximize=false, decoupled_weight_decay=false)
 
-Adam: running averages m of the gradient and v of its square, both corrected for their start at 0; p -= lr m /
-(sqrt(v) + eps).
+Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square, divided by 1 -
+beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (sqrt(v) + eps).
 
-- `params`: leaves, floating or complex
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
-- `betas`: decay of m and of v
-- `eps`: added to the denominator
-- `weight_decay`: factor of the parameter that is added to its gradient
-- `amsgrad`: divides by the largest v so far
-- `maximize`: ascends
-- `decoupled_weight_decay`: decays the parameter by lr weight_decay instead, as AdamW
+- `betas`: decay rates of m and of v, in [0, 1)
+- `eps`: added to the denominator for numerical stability
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `amsgrad`: whether to divide by the largest v so far (AMSGrad)
+- `maximize`: whether to maximize the objective instead of minimizing it
+- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * weight_decay instead, as AdamW does
 """
 function Adam(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8, weight_decay::Real=0, amsgrad::Bool=false, maximize::Bool=false, decoupled_weight_decay::Bool=false)
     params, groups = grouped(params)
@@ -48,15 +49,16 @@ end
 """
     AdamW(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=false, maximize=false)
 
-Adam with decoupled weight decay: p *= 1 - lr weight_decay, then a step of Adam.
+AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by 1 - lr *
+weight_decay, then takes a step of Adam.
 
-- `params`: leaves, floating or complex
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
-- `betas`: decay of the averages of the gradient and of its square
-- `eps`: added to the denominator
-- `weight_decay`: share of the parameter that is taken off, times lr
-- `amsgrad`: divides by the largest average of the square so far
-- `maximize`: ascends
+- `betas`: decay rates of the running averages of the gradient and of its square, in [0, 1)
+- `eps`: added to the denominator for numerical stability
+- `weight_decay`: weight decay coefficient
+- `amsgrad`: whether to divide by the largest average of the square so far (AMSGrad)
+- `maximize`: whether to maximize the objective instead of minimizing it
 """
 function AdamW(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8, weight_decay::Real=1e-2, amsgrad::Bool=false, maximize::Bool=false)
     params, groups = grouped(params)
@@ -69,16 +71,17 @@ end
 """
     RMSprop(params; lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=false, maximize=false)
 
-Divides the gradient by the root of a running average of its square.
+RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr * g / (sqrt(v)
++ eps).
 
-- `params`: leaves, floating or complex
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
-- `alpha`: decay of the average
-- `eps`: added to the denominator
-- `weight_decay`: factor of the parameter that is added to its gradient
-- `momentum`: momentum factor
-- `centered`: divides by the standard deviation instead
-- `maximize`: ascends
+- `alpha`: decay rate of v
+- `eps`: added to the denominator for numerical stability
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `momentum`: momentum factor; 0 keeps no buffer
+- `centered`: whether to divide by the estimated standard deviation of the gradient instead
+- `maximize`: whether to maximize the objective instead of minimizing it
 """
 function RMSprop(params; lr::Real=1e-2, alpha::Real=0.99, eps::Real=1e-8, weight_decay::Real=0, momentum::Real=0, centered::Bool=false, maximize::Bool=false)
     params, groups = grouped(params)
@@ -91,15 +94,16 @@ end
 """
     Adagrad(params; lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, maximize=false)
 
-Divides the gradient by the root of the sum of all squares so far.
+Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr * g / (sqrt(s) +
+eps).
 
-- `params`: leaves, floating or complex
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
-- `lr_decay`: lr is divided by 1 + lr_decay (step - 1)
-- `weight_decay`: factor of the parameter that is added to its gradient
-- `initial_accumulator_value`: the sum starts with it
-- `eps`: added to the denominator
-- `maximize`: ascends
+- `lr_decay`: the learning rate is divided by 1 + lr_decay * (step - 1)
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `initial_accumulator_value`: initial value of s
+- `eps`: added to the denominator for numerical stability
+- `maximize`: whether to maximize the objective instead of minimizing it
 """
 function Adagrad(params; lr::Real=1e-2, lr_decay::Real=0, weight_decay::Real=0, initial_accumulator_value::Real=0, eps::Real=1e-10, maximize::Bool=false)
     params, groups = grouped(params)
@@ -112,9 +116,13 @@ end
 """
     StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)
 
-Multiplies each learning rate by gamma every step_size steps.
+Multiplies the learning rate of each group by gamma every step_size steps.
 
-- `last_epoch`: steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr
+- `optimizer`: optimizer whose learning rates are scheduled
+- `step_size`: number of steps between two decays
+- `gamma`: factor of each decay
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function StepLR(optimizer::Optimizer, step_size::Integer, gamma_=0.1, last_epoch_=-1; gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_step_opts(UInt64(3), f64(gamma), i64(last_epoch)))
@@ -124,9 +132,13 @@ end
 """
     MultiStepLR(optimizer, milestones, gamma=0.1, last_epoch=-1)
 
-Multiplies each learning rate by gamma at each milestone.
+Multiplies the learning rate of each group by gamma at each milestone.
 
-- `milestones`: numbers of steps, in any order; one that stands twice counts twice
+- `optimizer`: optimizer whose learning rates are scheduled
+- `milestones`: step numbers, in any order; a repeated number decays repeatedly
+- `gamma`: factor of each decay
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function MultiStepLR(optimizer::Optimizer, milestones::Ints, gamma_=0.1, last_epoch_=-1; gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
     milestones_v = ints(milestones)
@@ -137,7 +149,13 @@ end
 """
     ConstantLR(optimizer, factor=0.3333333333333333, total_iters=5, last_epoch=-1)
 
-Multiplies each learning rate by factor for the first total_iters steps.
+Multiplies the learning rate of each group by factor for the first total_iters steps.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `factor`: factor of the learning rate until total_iters
+- `total_iters`: number of steps with the factor
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function ConstantLR(optimizer::Optimizer, factor_=0.3333333333333333, total_iters_=5, last_epoch_=-1; factor::Real=factor_, total_iters::Integer=total_iters_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_constant_opts(UInt64(7), f64(factor), i64(total_iters), i64(last_epoch)))
@@ -147,7 +165,15 @@ end
 """
     LinearLR(optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5, last_epoch=-1)
 
-Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters steps.
+Multiplies the learning rate of each group by a factor that changes linearly from start_factor to end_factor
+over total_iters steps.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `start_factor`: factor at the first step
+- `end_factor`: factor from step total_iters on
+- `total_iters`: number of steps until end_factor is reached
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function LinearLR(optimizer::Optimizer, start_factor_=0.3333333333333333, end_factor_=1.0, total_iters_=5, last_epoch_=-1; start_factor::Real=start_factor_, end_factor::Real=end_factor_, total_iters::Integer=total_iters_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_linear_opts(UInt64(15), f64(start_factor), f64(end_factor), i64(total_iters), i64(last_epoch)))
@@ -157,7 +183,12 @@ end
 """
     ExponentialLR(optimizer, gamma, last_epoch=-1)
 
-Multiplies each learning rate by gamma every step.
+Multiplies the learning rate of each group by gamma at every step.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `gamma`: factor of each step
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function ExponentialLR(optimizer::Optimizer, gamma::Real, last_epoch_=-1; last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_exponential_opts(UInt64(1), i64(last_epoch)))
@@ -167,7 +198,14 @@ end
 """
     PolynomialLR(optimizer, total_iters=5, power=1.0, last_epoch=-1)
 
-Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power.
+Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr * (1 - step /
+total_iters)^power.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `total_iters`: number of steps until the rate is 0
+- `power`: degree of the polynomial
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function PolynomialLR(optimizer::Optimizer, total_iters_=5, power_=1.0, last_epoch_=-1; total_iters::Integer=total_iters_, power::Real=power_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_polynomial_opts(UInt64(7), i64(total_iters), f64(power), i64(last_epoch)))
@@ -177,7 +215,14 @@ end
 """
     CosineAnnealingLR(optimizer, T_max, eta_min=0.0, last_epoch=-1)
 
-Lets each learning rate fall to eta_min in T_max steps, as half a cosine.
+Anneals the learning rate of each group along half a cosine from its initial value to eta_min: lr = eta_min +
+(initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `T_max`: number of steps until eta_min
+- `eta_min`: minimum learning rate
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function CosineAnnealingLR(optimizer::Optimizer, T_max::Integer, eta_min_=0.0, last_epoch_=-1; eta_min::Real=eta_min_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_cosine_annealing_opts(UInt64(3), f64(eta_min), i64(last_epoch)))
@@ -187,17 +232,26 @@ end
 """
     OneCycleLR(optimizer, max_lr, total_steps=nothing, epochs=nothing, steps_per_epoch=nothing, pct_start=0.3; anneal_strategy=\"cos\", cycle_momentum=true, base_momentum=[0.85], max_momentum=[0.95], div_factor=25.0, final_div_factor=1e4, three_phase=false, last_epoch=-1)
 
-One cycle: each learning rate rises to max_lr, then falls below where it began, while the momentum (or beta1)
-does the opposite.
+The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr / div_factor to
+max_lr, then lowers it to far less than where it began. With cycle_momentum, momentum (or beta1) moves in the
+opposite direction. Call it after every batch.
 
-- `max_lr`: one number for all groups, or one per group
-- `total_steps`: or epochs and steps_per_epoch
-- `pct_start`: share of the steps in which the rate rises
-- `base_momentum`: at max_lr; as max_lr
-- `max_momentum`: at the start; as max_lr
-- `div_factor`: the rate starts with max_lr / div_factor
-- `final_div_factor`: and ends with its start / final_div_factor
-- `three_phase`: falls as it has risen, then further
+- `optimizer`: optimizer whose learning rates are scheduled
+- `max_lr`: peak learning rate: one number for all groups, or one per group
+- `total_steps`: number of steps in the cycle; if absent, epochs * steps_per_epoch
+- `epochs`: number of epochs, if total_steps is absent
+- `steps_per_epoch`: number of steps of an epoch, if total_steps is absent
+- `pct_start`: fraction of the cycle in which the rate rises, in [0, 1]
+- `anneal_strategy`: cos: along half a cosine; linear: along a line
+- `cycle_momentum`: whether to cycle the momentum, too
+- `base_momentum`: momentum at the peak of the rate: one number, or one per group
+- `max_momentum`: momentum at the start and end of the cycle: one number, or one per group
+- `div_factor`: the initial rate is max_lr / div_factor
+- `final_div_factor`: the final rate is the initial rate / final_div_factor
+- `three_phase`: whether to fall to the initial rate as fast as it rose and use the rest of the cycle for the
+  final fall
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
+  need initial_lr in each group
 """
 function OneCycleLR(optimizer::Optimizer, max_lr::Floats, total_steps_=nothing, epochs_=nothing, steps_per_epoch_=nothing, pct_start_=0.3; total_steps::Union{Integer, Nothing}=total_steps_, epochs::Union{Integer, Nothing}=epochs_, steps_per_epoch::Union{Integer, Nothing}=steps_per_epoch_, pct_start::Real=pct_start_, anneal_strategy::Union{AbstractString, Symbol}="cos", cycle_momentum::Bool=true, base_momentum::Floats=[0.85], max_momentum::Floats=[0.95], div_factor::Real=25.0, final_div_factor::Real=1e4, three_phase::Bool=false, last_epoch::Integer=-1)
     max_lr_v = floats(max_lr)
@@ -210,7 +264,12 @@ end
 """
     SequentialLR(optimizer, schedulers, milestones, last_epoch=-1)
 
-One scheduler after another: schedulers[i + 1] takes over at milestones[i].
+Runs schedulers one after another: schedulers[i + 1] takes over at step milestones[i].
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `schedulers`: schedulers of this optimizer, in order
+- `milestones`: ascending step numbers, one fewer than schedulers
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule
 """
 function SequentialLR(optimizer::Optimizer, schedulers::AbstractVector{Scheduler}, milestones::Ints, last_epoch_=-1; last_epoch::Integer=last_epoch_)
     schedulers_v = handles(schedulers)
@@ -222,7 +281,9 @@ end
 """
     ChainedScheduler(schedulers)
 
-Steps all of its schedulers, one after the other; their factors multiply.
+Steps several schedulers of one optimizer together, so that their factors multiply.
+
+- `schedulers`: schedulers of one and the same optimizer
 """
 function ChainedScheduler(schedulers::AbstractVector{Scheduler})
     schedulers_v = handles(schedulers)

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 
 class Linear(ParameterLayer):
-    """y = x A^T + b. weight: (out_features, in_features), bias: (out_features), both uniform in
-    +-1/sqrt(in_features) at first.
+    """Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features).
+    weight is (out_features, in_features) and bias is (out_features); both are initialized uniformly
+    in [-k, k] with k = 1/sqrt(in_features).
 
-    bias: with a bias
-    device: of the parameters
-    dtype: of the parameters; floating
+    in_features: size of the last dimension of the input
+    out_features: size of the last dimension of the result
+    bias: whether to learn an additive bias
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -59,15 +62,19 @@ class Linear(ParameterLayer):
 
 
 class Embedding(ParameterLayer):
-    """Rows of weight (num_embeddings, embedding_dim), standard normal at first, by index.
+    """Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*,
+    embedding_dim). weight is initialized from the standard normal distribution.
 
-    padding_idx: a row that is zero at first and gets no gradient
-    max_norm: rows that are looked up are scaled down to at most this norm, in place
-    norm_type: the p of max_norm
-    scale_grad_by_freq: gradients are divided by how often their row was looked up
+    num_embeddings: number of rows, so that indices are in [0, num_embeddings)
+    embedding_dim: size of a row
+    padding_idx: index of a row that is initialized to 0 and gets no gradient; negative counts from
+        the end
+    max_norm: rows that are looked up are first rescaled in place to at most this norm
+    norm_type: the p of the p-norm for max_norm
+    scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it up
     sparse: must be false: gradients are dense
-    device: of the parameters
-    dtype: of the parameters; floating
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -124,14 +131,16 @@ class Embedding(ParameterLayer):
 
 
 class LayerNorm(ParameterLayer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions.
+    """Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the
+    last dimensions, whose sizes are normalized_shape. weight and bias have the shape
+    normalized_shape.
 
-    normalized_shape: sizes of the last dimensions
-    eps: added to the variance
-    elementwise_affine: with weight, 1 at first
-    bias: with bias, 0 at first, if there is a weight
-    device: of the parameters
-    dtype: of the parameters; floating
+    normalized_shape: sizes of the last dimensions, over which to normalize
+    eps: added to the variance for numerical stability
+    elementwise_affine: whether to learn weight, initially 1, and bias
+    bias: whether to learn bias, initially 0; only if elementwise_affine
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter | None
@@ -176,10 +185,11 @@ class LayerNorm(ParameterLayer):
 
 
 class Dropout(Layer):
-    """In training, zeroes elements with probability p and scales the others by 1 / (1 - p).
+    """In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In
+    evaluation, returns its input.
 
-    p: share of zeros, in [0, 1]
-    inplace: writes the result into the input
+    p: probability of an element to be zeroed, in [0, 1]
+    inplace: whether to write the result into the input
     """
 
     p: float
@@ -202,7 +212,10 @@ class Dropout(Layer):
 
 
 class ReLU(Layer):
-    """max(x, 0)."""
+    """Computes max(x, 0), elementwise.
+
+    inplace: whether to write the result into the input
+    """
 
     inplace: bool
 
@@ -222,7 +235,10 @@ class ReLU(Layer):
 
 
 class ReLU6(Layer):
-    """min(max(x, 0), 6)."""
+    """Computes min(max(x, 0), 6), elementwise.
+
+    inplace: whether to write the result into the input
+    """
 
     inplace: bool
 
@@ -242,7 +258,11 @@ class ReLU6(Layer):
 
 
 class LeakyReLU(Layer):
-    """x where it is positive, negative_slope x elsewhere."""
+    """Computes x if x > 0, else negative_slope * x, elementwise.
+
+    negative_slope: slope for negative inputs
+    inplace: whether to write the result into the input
+    """
 
     negative_slope: float
     inplace: bool
@@ -264,7 +284,11 @@ class LeakyReLU(Layer):
 
 
 class ELU(Layer):
-    """x where it is positive, alpha (exp(x) - 1) elsewhere."""
+    """Computes x if x > 0, else alpha * (exp(x) - 1), elementwise.
+
+    alpha: minus the limit for large negative inputs
+    inplace: whether to write the result into the input
+    """
 
     alpha: float
     inplace: bool
@@ -286,9 +310,10 @@ class ELU(Layer):
 
 
 class GELU(Layer):
-    """x times the standard normal distribution function of x.
+    """Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the
+    standard normal distribution.
 
-    approximate: none: exactly; tanh: by a tanh
+    approximate: none: the exact function; tanh: its approximation by tanh
     """
 
     approximate: Literal['none', 'tanh']
@@ -309,7 +334,10 @@ class GELU(Layer):
 
 
 class SiLU(Layer):
-    """x sigmoid(x)."""
+    """Computes x * sigmoid(x), elementwise.
+
+    inplace: whether to write the result into the input
+    """
 
     inplace: bool
 
@@ -329,7 +357,10 @@ class SiLU(Layer):
 
 
 class Mish(Layer):
-    """x tanh(softplus(x))."""
+    """Computes x * tanh(softplus(x)), elementwise.
+
+    inplace: whether to write the result into the input
+    """
 
     inplace: bool
 
@@ -349,7 +380,11 @@ class Mish(Layer):
 
 
 class Softplus(Layer):
-    """log(1 + exp(beta x)) / beta; x where beta x is above threshold."""
+    """Computes log(1 + exp(beta * x)) / beta, elementwise; x itself where beta * x > threshold.
+
+    beta: sharpness of the bend at 0
+    threshold: value of beta * x above which the function is linear
+    """
 
     beta: float
     threshold: float
@@ -371,7 +406,10 @@ class Softplus(Layer):
 
 
 class Hardswish(Layer):
-    """x relu6(x + 3) / 6."""
+    """Computes x * relu6(x + 3) / 6, elementwise.
+
+    inplace: whether to write the result into the input
+    """
 
     inplace: bool
 
@@ -391,7 +429,10 @@ class Hardswish(Layer):
 
 
 class Hardsigmoid(Layer):
-    """relu6(x + 3) / 6."""
+    """Computes relu6(x + 3) / 6, elementwise.
+
+    inplace: whether to write the result into the input
+    """
 
     inplace: bool
 
@@ -411,7 +452,12 @@ class Hardsigmoid(Layer):
 
 
 class Hardtanh(Layer):
-    """min(max(x, min_val), max_val)."""
+    """Computes min(max(x, min_val), max_val), elementwise.
+
+    min_val: smallest result
+    max_val: largest result
+    inplace: whether to write the result into the input
+    """
 
     min_val: float
     max_val: float
@@ -435,7 +481,10 @@ class Hardtanh(Layer):
 
 
 class GLU(Layer):
-    """The first half along dim times the sigmoid of the second."""
+    """Gated linear unit: splits the input in two halves a and b along dim and computes a * sigmoid(b).
+
+    dim: dimension to split; its size must be even
+    """
 
     dim: int
 
@@ -455,7 +504,7 @@ class GLU(Layer):
 
 
 class LogSigmoid(Layer):
-    """log(sigmoid(x)), without its loss of digits."""
+    """Computes log(sigmoid(x)), elementwise, without loss of precision."""
 
     _class, _function = "LogSigmoid", "tt_nn_log_sigmoid"
     _arguments = ()
@@ -471,7 +520,7 @@ class LogSigmoid(Layer):
 
 
 class Sigmoid(Layer):
-    """1 / (1 + exp(-x))."""
+    """Computes 1 / (1 + exp(-x)), elementwise."""
 
     _class, _function = "Sigmoid", "tt_nn_sigmoid"
     _arguments = ()
@@ -487,7 +536,7 @@ class Sigmoid(Layer):
 
 
 class Tanh(Layer):
-    """tanh(x)."""
+    """Computes tanh(x), elementwise."""
 
     _class, _function = "Tanh", "tt_nn_tanh"
     _arguments = ()
@@ -503,7 +552,11 @@ class Tanh(Layer):
 
 
 class Softmax(Layer):
-    """exp(x) / sum(exp(x)) along dim."""
+    """Computes exp(x) / sum(exp(x)), with the sum along dim.
+
+    dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+        dimensions, else 1
+    """
 
     dim: int | None
 
@@ -523,7 +576,11 @@ class Softmax(Layer):
 
 
 class LogSoftmax(Layer):
-    """The logarithm of softmax along dim."""
+    """Computes log(softmax(x)) along dim.
+
+    dim: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3
+        dimensions, else 1
+    """
 
     dim: int | None
 
@@ -543,7 +600,11 @@ class LogSoftmax(Layer):
 
 
 class Flatten(Layer):
-    """The dimensions start_dim to end_dim as one."""
+    """Merges the dimensions from start_dim to end_dim into one.
+
+    start_dim: first dimension to merge
+    end_dim: last dimension to merge
+    """
 
     start_dim: int
     end_dim: int
@@ -565,7 +626,10 @@ class Flatten(Layer):
 
 
 class L1Loss(Layer):
-    """|input - target|."""
+    """Computes |input - target| for each element.
+
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
 
     reduction: Literal['none', 'mean', 'sum']
 
@@ -585,7 +649,10 @@ class L1Loss(Layer):
 
 
 class MSELoss(Layer):
-    """(input - target)^2."""
+    """Computes (input - target)^2 for each element.
+
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
 
     reduction: Literal['none', 'mean', 'sum']
 
@@ -605,7 +672,11 @@ class MSELoss(Layer):
 
 
 class SmoothL1Loss(Layer):
-    """Squared below beta, linear above it."""
+    """Computes, with d = |input - target|, 0.5 * d^2 / beta if d < beta, else d - 0.5 * beta.
+
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    beta: value of |input - target| at which the loss becomes linear; not negative
+    """
 
     reduction: Literal['none', 'mean', 'sum']
     beta: float
@@ -629,7 +700,11 @@ class SmoothL1Loss(Layer):
 
 
 class HuberLoss(Layer):
-    """Squared below delta, linear above it, with slope delta."""
+    """Computes, with d = |input - target|, 0.5 * d^2 if d <= delta, else delta * (d - 0.5 * delta).
+
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    delta: value of |input - target| at which the loss becomes linear; positive
+    """
 
     reduction: Literal['none', 'mean', 'sum']
     delta: float
@@ -653,9 +728,11 @@ class HuberLoss(Layer):
 
 
 class BCELoss(Layer):
-    """Binary cross entropy of probabilities.
+    """Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 -
+    target) * log(1 - input)).
 
-    weight: factor of each element
+    weight: weight of each element, broadcast to input
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
 
     weight: Tensor | None
@@ -680,10 +757,12 @@ class BCELoss(Layer):
 
 
 class BCEWithLogitsLoss(Layer):
-    """Binary cross entropy of scores.
+    """Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable
+    operation.
 
-    weight: factor of each element
-    pos_weight: factor of positive targets
+    weight: weight of each element, broadcast to input
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    pos_weight: weight of positive targets, broadcast to input
     """
 
     weight: Tensor | None
@@ -713,9 +792,12 @@ class BCEWithLogitsLoss(Layer):
 
 
 class KLDivLoss(Layer):
-    """Kullback-Leibler divergence of target from input, which holds log-probabilities.
+    """Kullback-Leibler divergence: target * (log(target) - input), where input holds log-
+    probabilities.
 
-    log_target: target holds log-probabilities, too
+    reduction: none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by
+        the batch size
+    log_target: whether target holds log-probabilities, too
     """
 
     reduction: Literal['none', 'mean', 'sum', 'batchmean']
@@ -742,10 +824,12 @@ class KLDivLoss(Layer):
 
 
 class NLLLoss(Layer):
-    """-weight[t] input[t] for the class t that target names; input holds log-probabilities.
+    """Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N,
+    C) or (N, C, d1, ...) and holds log-probabilities.
 
-    weight: factor of each class
-    ignore_index: targets of this value count for nothing
+    weight: weight of each class, (C)
+    ignore_index: targets of this value do not contribute to the loss
+    reduction: none: the loss of each target; mean: their mean, weighted by class; sum: their sum
     """
 
     weight: Tensor | None
@@ -775,11 +859,14 @@ class NLLLoss(Layer):
 
 
 class CrossEntropyLoss(Layer):
-    """Cross entropy of scores (N, C, ...) and classes or probabilities.
+    """Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class
+    indices, (), (N) or (N, d1, ...), or probabilities of the shape of the input.
 
-    weight: factor of each class
-    ignore_index: targets of this value count for nothing
-    label_smoothing: share of the target that is spread evenly, in [0, 1]
+    weight: weight of each class, (C)
+    ignore_index: targets of this value do not contribute to the loss
+    reduction: none: the loss of each target; mean: their mean, weighted by class for indices; sum:
+        their sum
+    label_smoothing: share of each target that is distributed evenly over the classes, in [0, 1]
     """
 
     weight: Tensor | None
@@ -817,20 +904,21 @@ class CrossEntropyLoss(Layer):
 
 
 class MultiheadAttention(ParameterLayer):
-    """Attention of num_heads heads (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L,
-    E) if batch_first, or (L, E). Forward gives the result and the weights, averaged over the heads;
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
+    batch_first, or (L, E). Returns the result and the attention weights, averaged over the heads;
     tt_nn_multihead_attention_forward has more options.
 
-    embed_dim: E, a multiple of num_heads
-    dropout: share of the weights that are zeroed in training
-    bias: of the projections
-    add_bias_kv: a learned row behind keys and values
-    add_zero_attn: a row of zeros behind keys and values
-    kdim: features of the keys; default embed_dim
-    vdim: features of the values; default embed_dim
-    batch_first: inputs are (N, L, E)
-    device: of the parameters
-    dtype: of the parameters; floating
+    embed_dim: E, the number of features; a multiple of num_heads
+    num_heads: number of parallel heads, each of embed_dim / num_heads features
+    dropout: probability with which attention weights are zeroed in training
+    bias: whether the projections have a bias
+    add_bias_kv: whether to append a learned row to keys and values
+    add_zero_attn: whether to append a row of zeros to keys and values
+    kdim: number of features of the keys; embed_dim if absent
+    vdim: number of features of the values; embed_dim if absent
+    batch_first: whether inputs and result are (N, L, E) instead of (L, N, E)
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     in_proj_weight: Parameter | None
@@ -908,20 +996,24 @@ class MultiheadAttention(ParameterLayer):
 
 
 class Conv1d(ParameterLayer):
-    """The convolution of (N, C, L), or of one such without N. weight: (out_channels, in_channels /
-    groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups *
-    elements of a window) at first.
+    """Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is
+    (out_channels, in_channels / groups, kernel_size) and bias is (out_channels); both are
+    initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size).
 
-    kernel_size: of a window: 1 numbers, or one for all
-    stride: step of the windows
-    padding: elements that are added on each side
-    dilation: distance of the input elements of a window
-    groups: groups of channels without links between them
-    bias: with a bias
-    padding_mode: what is added: zeros, or by reflection, replication, or the other side
-    auto_padding: in place of padding: valid is none, same keeps the sizes
-    device: of the parameters
-    dtype: of the parameters; floating
+    in_channels: number of channels of the input
+    out_channels: number of channels of the result
+    kernel_size: size of the filters: one number
+    stride: step between windows
+    padding: number of elements added to both ends of each spatial dimension
+    dilation: distance between the input elements that a filter reads
+    groups: number of blocked connections from input to output channels; divides both numbers of
+        channels
+    bias: whether to learn an additive bias
+    padding_mode: how padding is filled: zeros, reflect, replicate or circular
+    auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input
+        and needs a stride of 1
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -991,20 +1083,25 @@ class Conv1d(ParameterLayer):
 
 
 class Conv2d(ParameterLayer):
-    """The convolution of (N, C, H, W), or of one such without N. weight: (out_channels, in_channels /
-    groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups *
-    elements of a window) at first.
+    """Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is
+    (out_channels, in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels);
+    both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels *
+    kernel_size[0] * kernel_size[1]).
 
-    kernel_size: of a window: 2 numbers, or one for all
-    stride: step of the windows
-    padding: elements that are added on each side
-    dilation: distance of the input elements of a window
-    groups: groups of channels without links between them
-    bias: with a bias
-    padding_mode: what is added: zeros, or by reflection, replication, or the other side
-    auto_padding: in place of padding: valid is none, same keeps the sizes
-    device: of the parameters
-    dtype: of the parameters; floating
+    in_channels: number of channels of the input
+    out_channels: number of channels of the result
+    kernel_size: size of the filters: (height, width), or one number for both
+    stride: step between windows
+    padding: number of elements added to both ends of each spatial dimension
+    dilation: distance between the input elements that a filter reads
+    groups: number of blocked connections from input to output channels; divides both numbers of
+        channels
+    bias: whether to learn an additive bias
+    padding_mode: how padding is filled: zeros, reflect, replicate or circular
+    auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input
+        and needs a stride of 1
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -1074,20 +1171,25 @@ class Conv2d(ParameterLayer):
 
 
 class Conv3d(ParameterLayer):
-    """The convolution of (N, C, D, H, W), or of one such without N. weight: (out_channels, in_channels
-    / groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(in_channels / groups *
-    elements of a window) at first.
+    """Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight
+    is (out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias
+    is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
+    (in_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
 
-    kernel_size: of a window: 3 numbers, or one for all
-    stride: step of the windows
-    padding: elements that are added on each side
-    dilation: distance of the input elements of a window
-    groups: groups of channels without links between them
-    bias: with a bias
-    padding_mode: what is added: zeros, or by reflection, replication, or the other side
-    auto_padding: in place of padding: valid is none, same keeps the sizes
-    device: of the parameters
-    dtype: of the parameters; floating
+    in_channels: number of channels of the input
+    out_channels: number of channels of the result
+    kernel_size: size of the filters: (depth, height, width), or one number for all
+    stride: step between windows
+    padding: number of elements added to both ends of each spatial dimension
+    dilation: distance between the input elements that a filter reads
+    groups: number of blocked connections from input to output channels; divides both numbers of
+        channels
+    bias: whether to learn an additive bias
+    padding_mode: how padding is filled: zeros, reflect, replicate or circular
+    auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input
+        and needs a stride of 1
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -1157,20 +1259,25 @@ class Conv3d(ParameterLayer):
 
 
 class ConvTranspose1d(ParameterLayer):
-    """The transpose of a convolution, of (N, C, L) or of one such without N. weight: (in_channels,
-    out_channels / groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels
-    / groups * elements of a window) at first.
+    """Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a
+    convolution with respect to its input. weight is (in_channels, out_channels / groups,
+    kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)]
+    with k = groups / (out_channels * kernel_size).
 
-    kernel_size: of a window: 1 numbers, or one for all
-    stride: step of the windows in the result
-    padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-    output_padding: elements that one side of the result has more
-    groups: groups of channels without links between them
-    bias: with a bias
-    dilation: distance of the elements of a window
+    in_channels: number of channels of the input
+    out_channels: number of channels of the result
+    kernel_size: size of the filters: one number
+    stride: step between windows in the result
+    padding: number of elements removed from both ends of each spatial dimension of the result
+    output_padding: size added to one end of each spatial dimension of the result; less than stride
+        or dilation
+    groups: number of blocked connections from input to output channels; divides both numbers of
+        channels
+    bias: whether to learn an additive bias
+    dilation: distance between the elements of the result that a filter writes
     padding_mode: must be zeros
-    device: of the parameters
-    dtype: of the parameters; floating
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -1239,20 +1346,25 @@ class ConvTranspose1d(ParameterLayer):
 
 
 class ConvTranspose2d(ParameterLayer):
-    """The transpose of a convolution, of (N, C, H, W) or of one such without N. weight: (in_channels,
-    out_channels / groups, kernel_size), bias: (out_channels), both uniform in +-1/sqrt(out_channels
-    / groups * elements of a window) at first.
+    """Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a
+    convolution with respect to its input. weight is (in_channels, out_channels / groups,
+    kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly in
+    [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1]).
 
-    kernel_size: of a window: 2 numbers, or one for all
-    stride: step of the windows in the result
-    padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-    output_padding: elements that one side of the result has more
-    groups: groups of channels without links between them
-    bias: with a bias
-    dilation: distance of the elements of a window
+    in_channels: number of channels of the input
+    out_channels: number of channels of the result
+    kernel_size: size of the filters: (height, width), or one number for both
+    stride: step between windows in the result
+    padding: number of elements removed from both ends of each spatial dimension of the result
+    output_padding: size added to one end of each spatial dimension of the result; less than stride
+        or dilation
+    groups: number of blocked connections from input to output channels; divides both numbers of
+        channels
+    bias: whether to learn an additive bias
+    dilation: distance between the elements of the result that a filter writes
     padding_mode: must be zeros
-    device: of the parameters
-    dtype: of the parameters; floating
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -1321,20 +1433,26 @@ class ConvTranspose2d(ParameterLayer):
 
 
 class ConvTranspose3d(ParameterLayer):
-    """The transpose of a convolution, of (N, C, D, H, W) or of one such without N. weight:
-    (in_channels, out_channels / groups, kernel_size), bias: (out_channels), both uniform in
-    +-1/sqrt(out_channels / groups * elements of a window) at first.
+    """Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient
+    of a convolution with respect to its input. weight is (in_channels, out_channels / groups,
+    kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized
+    uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] *
+    kernel_size[1] * kernel_size[2]).
 
-    kernel_size: of a window: 3 numbers, or one for all
-    stride: step of the windows in the result
-    padding: dilation * (kernel_size - 1) - padding zeros count as lying on each side of the input
-    output_padding: elements that one side of the result has more
-    groups: groups of channels without links between them
-    bias: with a bias
-    dilation: distance of the elements of a window
+    in_channels: number of channels of the input
+    out_channels: number of channels of the result
+    kernel_size: size of the filters: (depth, height, width), or one number for all
+    stride: step between windows in the result
+    padding: number of elements removed from both ends of each spatial dimension of the result
+    output_padding: size added to one end of each spatial dimension of the result; less than stride
+        or dilation
+    groups: number of blocked connections from input to output channels; divides both numbers of
+        channels
+    bias: whether to learn an additive bias
+    dilation: distance between the elements of the result that a filter writes
     padding_mode: must be zeros
-    device: of the parameters
-    dtype: of the parameters; floating
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter
@@ -1403,18 +1521,20 @@ class ConvTranspose3d(ParameterLayer):
 
 
 class BatchNorm1d(NormLayer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C) or (N, C, L): by the
-    batch's statistics in training, which move the running ones, by the running ones else.
+    """Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight +
+    bias. In training, mean and variance are those of the batch, which also update running_mean and
+    running_var; in evaluation, the running statistics are used.
 
-    num_features: C
-    eps: added to the variance
-    momentum: weight of a batch in the running statistics; negative: they are plain averages (None
-        in Python)
-    affine: with weight, 1 at first
-    track_running_stats: without, the batch's statistics serve always
-    device: of the parameters
-    dtype: of the parameters; floating
-    bias: with bias, 0 at first, if affine
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics; if negative (None in Python), they are
+        cumulative averages
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics; without them, the batch's are used in
+        evaluation, too
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
     """
 
     weight: Parameter | None
@@ -1471,18 +1591,20 @@ class BatchNorm1d(NormLayer):
 
 
 class BatchNorm2d(NormLayer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, H, W): by the
-    batch's statistics in training, which move the running ones, by the running ones else.
+    """Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In
+    training, mean and variance are those of the batch, which also update running_mean and
+    running_var; in evaluation, the running statistics are used.
 
-    num_features: C
-    eps: added to the variance
-    momentum: weight of a batch in the running statistics; negative: they are plain averages (None
-        in Python)
-    affine: with weight, 1 at first
-    track_running_stats: without, the batch's statistics serve always
-    device: of the parameters
-    dtype: of the parameters; floating
-    bias: with bias, 0 at first, if affine
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics; if negative (None in Python), they are
+        cumulative averages
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics; without them, the batch's are used in
+        evaluation, too
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
     """
 
     weight: Parameter | None
@@ -1539,18 +1661,20 @@ class BatchNorm2d(NormLayer):
 
 
 class BatchNorm3d(NormLayer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias of each channel of (N, C, D, H, W): by the
-    batch's statistics in training, which move the running ones, by the running ones else.
+    """Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias.
+    In training, mean and variance are those of the batch, which also update running_mean and
+    running_var; in evaluation, the running statistics are used.
 
-    num_features: C
-    eps: added to the variance
-    momentum: weight of a batch in the running statistics; negative: they are plain averages (None
-        in Python)
-    affine: with weight, 1 at first
-    track_running_stats: without, the batch's statistics serve always
-    device: of the parameters
-    dtype: of the parameters; floating
-    bias: with bias, 0 at first, if affine
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics; if negative (None in Python), they are
+        cumulative averages
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics; without them, the batch's are used in
+        evaluation, too
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
     """
 
     weight: Parameter | None
@@ -1607,16 +1731,16 @@ class BatchNorm3d(NormLayer):
 
 
 class GroupNorm(ParameterLayer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, by the statistics of each of num_groups
-    groups of channels.
+    """Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample:
+    (x - mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
 
-    num_groups: divides num_channels
-    num_channels: C of inputs (N, C, ...)
-    eps: added to the variance
-    affine: with weight, 1 at first
-    device: of the parameters
-    dtype: of the parameters; floating
-    bias: with bias, 0 at first, if affine
+    num_groups: number of groups; divides num_channels
+    num_channels: C, the number of channels
+    eps: added to the variance for numerical stability
+    affine: whether to learn weight, initially 1, and bias
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
     """
 
     weight: Parameter | None
@@ -1666,13 +1790,14 @@ class GroupNorm(ParameterLayer):
 
 
 class RMSNorm(ParameterLayer):
-    """x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
+    """Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose sizes
+    are normalized_shape.
 
-    normalized_shape: sizes of the last dimensions
-    eps: added to the mean; none: the distance of 1 to the next number
-    elementwise_affine: with weight, 1 at first
-    device: of the parameters
-    dtype: of the parameters; floating
+    normalized_shape: sizes of the last dimensions, over which to normalize
+    eps: added to the mean for numerical stability; the machine epsilon of the dtype if absent
+    elementwise_affine: whether to learn weight, initially 1
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
     """
 
     weight: Parameter | None
@@ -1713,14 +1838,16 @@ class RMSNorm(ParameterLayer):
 
 
 class MaxPool1d(Layer):
-    """The largest element of each window.
+    """Takes the maximum of each window of input (N, C, L) or (C, L).
 
-    kernel_size: of a window: one number
-    stride: step of the windows; default kernel_size
-    padding: -inf that counts as lying on each side
-    dilation: distance of a window's elements
-    return_indices: gives the places of the largest, too
-    ceil_mode: windows may lie partly outside
+    kernel_size: size of the windows: one number
+    stride: step between windows; kernel_size if absent
+    padding: number of -inf elements added to both ends of each spatial dimension; at most half of
+        kernel_size
+    dilation: distance between the elements of a window
+    return_indices: whether to return the indices of the maxima, too
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
     """
 
     kernel_size: int | tuple[int, ...]
@@ -1766,13 +1893,15 @@ class MaxPool1d(Layer):
 
 
 class AvgPool1d(Layer):
-    """The mean of each window.
+    """Takes the mean of each window of input (N, C, L) or (C, L).
 
-    kernel_size: of a window: one number
-    stride: step of the windows; default kernel_size
-    padding: zeros on each side
-    ceil_mode: windows may lie partly outside
-    count_include_pad: the padding counts in the mean
+    kernel_size: size of the windows: one number
+    stride: step between windows; kernel_size if absent
+    padding: number of zeros added to both ends of each spatial dimension; at most half of
+        kernel_size
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    count_include_pad: whether the mean counts the padding
     """
 
     kernel_size: int | tuple[int, ...]
@@ -1814,9 +1943,10 @@ class AvgPool1d(Layer):
 
 
 class AdaptiveAvgPool1d(Layer):
-    """Means of windows that cover the input, so many that the result has output_size.
+    """Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result
+    has the spatial size output_size.
 
-    output_size: of the result; a negative number (None in Python): as the input
+    output_size: size of the result; a negative number (None in Python) keeps the size of the input
     """
 
     output_size: int | tuple[int, ...]
@@ -1837,14 +1967,16 @@ class AdaptiveAvgPool1d(Layer):
 
 
 class MaxPool2d(Layer):
-    """The largest element of each window.
+    """Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
 
-    kernel_size: of a window: two numbers, or one for both
-    stride: step of the windows; default kernel_size
-    padding: -inf that counts as lying on each side
-    dilation: distance of a window's elements
-    return_indices: gives the places of the largest, too
-    ceil_mode: windows may lie partly outside
+    kernel_size: size of the windows: (height, width), or one number for both
+    stride: step between windows; kernel_size if absent
+    padding: number of -inf elements added to both ends of each spatial dimension; at most half of
+        kernel_size
+    dilation: distance between the elements of a window
+    return_indices: whether to return the indices of the maxima, too
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
     """
 
     kernel_size: int | tuple[int, ...]
@@ -1890,14 +2022,16 @@ class MaxPool2d(Layer):
 
 
 class AvgPool2d(Layer):
-    """The mean of each window.
+    """Takes the mean of each window of input (N, C, H, W) or (C, H, W).
 
-    kernel_size: of a window: two numbers, or one for both
-    stride: step of the windows; default kernel_size
-    padding: zeros on each side
-    ceil_mode: windows may lie partly outside
-    count_include_pad: the padding counts in the mean
-    divisor_override: divides in place of the number of elements
+    kernel_size: size of the windows: (height, width), or one number for both
+    stride: step between windows; kernel_size if absent
+    padding: number of zeros added to both ends of each spatial dimension; at most half of
+        kernel_size
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    count_include_pad: whether the mean counts the padding
+    divisor_override: divisor of each sum instead of the number of elements
     """
 
     kernel_size: int | tuple[int, ...]
@@ -1943,9 +2077,11 @@ class AvgPool2d(Layer):
 
 
 class AdaptiveAvgPool2d(Layer):
-    """Means of windows that cover the input, so many that the result has output_size.
+    """Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the
+    result has the spatial size output_size.
 
-    output_size: of the result; a negative number (None in Python): as the input
+    output_size: (height, width) of the result, or one number for both; a negative number (None in
+        Python) keeps the size of the input
     """
 
     output_size: int | tuple[int, ...]

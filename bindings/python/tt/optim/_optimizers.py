@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 class SGD(NativeOptimizer):
-    """Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 -
-    dampening) g (the first time b = g) takes the place of g, or g + momentum b if nesterov; then p
-    -= lr g.
+    """Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad +
+    weight_decay * p. With momentum, the buffer b is g at the first step and b = momentum * b + (1 -
+    dampening) * g later, and g becomes b, or g + momentum * b if nesterov. Then p -= lr * g.
 
-    params: leaves, floating or complex
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
-    momentum: momentum factor
-    dampening: of the gradient's part in the momentum
-    weight_decay: factor of the parameter that is added to its gradient
-    nesterov: Nesterov's momentum; needs a momentum and no dampening
-    maximize: ascends
+    momentum: momentum factor; 0 keeps no buffer
+    dampening: dampening of the gradient in the momentum buffer
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    nesterov: whether to use Nesterov momentum; needs momentum > 0 and dampening = 0
+    maximize: whether to maximize the objective instead of minimizing it
     """
 
     _class, _function = "SGD", "tt_optim_sgd"
@@ -71,17 +71,19 @@ class SGD(NativeOptimizer):
 
 
 class Adam(NativeOptimizer):
-    """Adam: running averages m of the gradient and v of its square, both corrected for their start at
-    0; p -= lr m / (sqrt(v) + eps).
+    """Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square,
+    divided by 1 - beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (sqrt(v)
+    + eps).
 
-    params: leaves, floating or complex
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
-    betas: decay of m and of v
-    eps: added to the denominator
-    weight_decay: factor of the parameter that is added to its gradient
-    amsgrad: divides by the largest v so far
-    maximize: ascends
-    decoupled_weight_decay: decays the parameter by lr weight_decay instead, as AdamW
+    betas: decay rates of m and of v, in [0, 1)
+    eps: added to the denominator for numerical stability
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    amsgrad: whether to divide by the largest v so far (AMSGrad)
+    maximize: whether to maximize the objective instead of minimizing it
+    decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead, as
+        AdamW does
     """
 
     _class, _function = "Adam", "tt_optim_adam"
@@ -138,15 +140,16 @@ class Adam(NativeOptimizer):
 
 
 class AdamW(NativeOptimizer):
-    """Adam with decoupled weight decay: p *= 1 - lr weight_decay, then a step of Adam.
+    """AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter
+    by 1 - lr * weight_decay, then takes a step of Adam.
 
-    params: leaves, floating or complex
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
-    betas: decay of the averages of the gradient and of its square
-    eps: added to the denominator
-    weight_decay: share of the parameter that is taken off, times lr
-    amsgrad: divides by the largest average of the square so far
-    maximize: ascends
+    betas: decay rates of the running averages of the gradient and of its square, in [0, 1)
+    eps: added to the denominator for numerical stability
+    weight_decay: weight decay coefficient
+    amsgrad: whether to divide by the largest average of the square so far (AMSGrad)
+    maximize: whether to maximize the objective instead of minimizing it
     """
 
     _class, _function = "AdamW", "tt_optim_adamw"
@@ -200,16 +203,17 @@ class AdamW(NativeOptimizer):
 
 
 class RMSprop(NativeOptimizer):
-    """Divides the gradient by the root of a running average of its square.
+    """RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr
+    * g / (sqrt(v) + eps).
 
-    params: leaves, floating or complex
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
-    alpha: decay of the average
-    eps: added to the denominator
-    weight_decay: factor of the parameter that is added to its gradient
-    momentum: momentum factor
-    centered: divides by the standard deviation instead
-    maximize: ascends
+    alpha: decay rate of v
+    eps: added to the denominator for numerical stability
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    momentum: momentum factor; 0 keeps no buffer
+    centered: whether to divide by the estimated standard deviation of the gradient instead
+    maximize: whether to maximize the objective instead of minimizing it
     """
 
     _class, _function = "RMSprop", "tt_optim_rmsprop"
@@ -264,15 +268,16 @@ class RMSprop(NativeOptimizer):
 
 
 class Adagrad(NativeOptimizer):
-    """Divides the gradient by the root of the sum of all squares so far.
+    """Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr *
+    g / (sqrt(s) + eps).
 
-    params: leaves, floating or complex
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
-    lr_decay: lr is divided by 1 + lr_decay (step - 1)
-    weight_decay: factor of the parameter that is added to its gradient
-    initial_accumulator_value: the sum starts with it
-    eps: added to the denominator
-    maximize: ascends
+    lr_decay: the learning rate is divided by 1 + lr_decay * (step - 1)
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    initial_accumulator_value: initial value of s
+    eps: added to the denominator for numerical stability
+    maximize: whether to maximize the objective instead of minimizing it
     """
 
     _class, _function = "Adagrad", "tt_optim_adagrad"

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 class StepLR(NativeScheduler):
-    """Multiplies each learning rate by gamma every step_size steps.
+    """Multiplies the learning rate of each group by gamma every step_size steps.
 
-    last_epoch: steps taken before, less one: -1 starts; otherwise the groups must have their
-        initial_lr
+    optimizer: optimizer whose learning rates are scheduled
+    step_size: number of steps between two decays
+    gamma: factor of each decay
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
     """
 
     _class, _function = "StepLR", "tt_lr_step"
@@ -35,9 +38,13 @@ class StepLR(NativeScheduler):
 
 
 class MultiStepLR(NativeScheduler):
-    """Multiplies each learning rate by gamma at each milestone.
+    """Multiplies the learning rate of each group by gamma at each milestone.
 
-    milestones: numbers of steps, in any order; one that stands twice counts twice
+    optimizer: optimizer whose learning rates are scheduled
+    milestones: step numbers, in any order; a repeated number decays repeatedly
+    gamma: factor of each decay
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
     """
 
     _class, _function = "MultiStepLR", "tt_lr_multi_step"
@@ -61,7 +68,14 @@ class MultiStepLR(NativeScheduler):
 
 
 class ConstantLR(NativeScheduler):
-    """Multiplies each learning rate by factor for the first total_iters steps."""
+    """Multiplies the learning rate of each group by factor for the first total_iters steps.
+
+    optimizer: optimizer whose learning rates are scheduled
+    factor: factor of the learning rate until total_iters
+    total_iters: number of steps with the factor
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
+    """
 
     _class, _function = "ConstantLR", "tt_lr_constant"
     _arguments = (
@@ -84,8 +98,15 @@ class ConstantLR(NativeScheduler):
 
 
 class LinearLR(NativeScheduler):
-    """Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters
-    steps.
+    """Multiplies the learning rate of each group by a factor that changes linearly from start_factor
+    to end_factor over total_iters steps.
+
+    optimizer: optimizer whose learning rates are scheduled
+    start_factor: factor at the first step
+    end_factor: factor from step total_iters on
+    total_iters: number of steps until end_factor is reached
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
     """
 
     _class, _function = "LinearLR", "tt_lr_linear"
@@ -115,7 +136,13 @@ class LinearLR(NativeScheduler):
 
 
 class ExponentialLR(NativeScheduler):
-    """Multiplies each learning rate by gamma every step."""
+    """Multiplies the learning rate of each group by gamma at every step.
+
+    optimizer: optimizer whose learning rates are scheduled
+    gamma: factor of each step
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
+    """
 
     _class, _function = "ExponentialLR", "tt_lr_exponential"
     _arguments = (
@@ -129,7 +156,15 @@ class ExponentialLR(NativeScheduler):
 
 
 class PolynomialLR(NativeScheduler):
-    """Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power."""
+    """Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr * (1 - step
+    / total_iters)^power.
+
+    optimizer: optimizer whose learning rates are scheduled
+    total_iters: number of steps until the rate is 0
+    power: degree of the polynomial
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
+    """
 
     _class, _function = "PolynomialLR", "tt_lr_polynomial"
     _arguments = (
@@ -148,7 +183,15 @@ class PolynomialLR(NativeScheduler):
 
 
 class CosineAnnealingLR(NativeScheduler):
-    """Lets each learning rate fall to eta_min in T_max steps, as half a cosine."""
+    """Anneals the learning rate of each group along half a cosine from its initial value to eta_min:
+    lr = eta_min + (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+
+    optimizer: optimizer whose learning rates are scheduled
+    T_max: number of steps until eta_min
+    eta_min: minimum learning rate
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
+    """
 
     _class, _function = "CosineAnnealingLR", "tt_lr_cosine_annealing"
     _arguments = (
@@ -165,17 +208,26 @@ class CosineAnnealingLR(NativeScheduler):
 
 
 class OneCycleLR(NativeScheduler):
-    """One cycle: each learning rate rises to max_lr, then falls below where it began, while the
-    momentum (or beta1) does the opposite.
+    """The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
+    div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum,
+    momentum (or beta1) moves in the opposite direction. Call it after every batch.
 
-    max_lr: one number for all groups, or one per group
-    total_steps: or epochs and steps_per_epoch
-    pct_start: share of the steps in which the rate rises
-    base_momentum: at max_lr; as max_lr
-    max_momentum: at the start; as max_lr
-    div_factor: the rate starts with max_lr / div_factor
-    final_div_factor: and ends with its start / final_div_factor
-    three_phase: falls as it has risen, then further
+    optimizer: optimizer whose learning rates are scheduled
+    max_lr: peak learning rate: one number for all groups, or one per group
+    total_steps: number of steps in the cycle; if absent, epochs * steps_per_epoch
+    epochs: number of epochs, if total_steps is absent
+    steps_per_epoch: number of steps of an epoch, if total_steps is absent
+    pct_start: fraction of the cycle in which the rate rises, in [0, 1]
+    anneal_strategy: cos: along half a cosine; linear: along a line
+    cycle_momentum: whether to cycle the momentum, too
+    base_momentum: momentum at the peak of the rate: one number, or one per group
+    max_momentum: momentum at the start and end of the cycle: one number, or one per group
+    div_factor: the initial rate is max_lr / div_factor
+    final_div_factor: the final rate is the initial rate / final_div_factor
+    three_phase: whether to fall to the initial rate as fast as it rose and use the rest of the
+        cycle for the final fall
+    last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
+        one and need initial_lr in each group
     """
 
     _class, _function = "OneCycleLR", "tt_lr_one_cycle"
@@ -232,7 +284,13 @@ class OneCycleLR(NativeScheduler):
 
 
 class SequentialLR(NativeScheduler):
-    """One scheduler after another: schedulers[i + 1] takes over at milestones[i]."""
+    """Runs schedulers one after another: schedulers[i + 1] takes over at step milestones[i].
+
+    optimizer: optimizer whose learning rates are scheduled
+    schedulers: schedulers of this optimizer, in order
+    milestones: ascending step numbers, one fewer than schedulers
+    last_epoch: number of steps already taken, less one; -1 starts a schedule
+    """
 
     _class, _function = "SequentialLR", "tt_lr_sequential"
     _arguments = (
@@ -255,7 +313,10 @@ class SequentialLR(NativeScheduler):
 
 
 class ChainedScheduler(NativeScheduler):
-    """Steps all of its schedulers, one after the other; their factors multiply."""
+    """Steps several schedulers of one optimizer together, so that their factors multiply.
+
+    schedulers: schedulers of one and the same optimizer
+    """
 
     _class, _function = "ChainedScheduler", "tt_lr_chained"
     _arguments = (

@@ -347,9 +347,9 @@ pub fn torch_load(path: &str) -> Result<StateDict> {
     let path = c_string(path)?;
     unsafe { call1(|c, out| sys::tt_torch_load(c, path.as_ptr(), out)) }
 }
-/// Writes a file that torch.load reads, also with weights_only. After a crash path is the old file
-/// or the new one. structure names each of the tensors. If `structure` is None: a state dict, an
-/// OrderedDict of the tensors without their requires_grad.
+/// Writes a file that torch.load reads, also with weights_only. After a crash, path holds the old
+/// file or the new one. structure names each of the tensors. If `structure` is None: a state dict,
+/// an OrderedDict of the tensors without their requires_grad.
 pub fn torch_save(path: &str, tensors: &StateDict, structure: Option<&str>) -> Result<()> {
     let path = c_string(path)?;
     let structure = structure.map(c_string).transpose()?;
@@ -502,16 +502,16 @@ impl Tensor {
         unsafe { call(|c| sys::tt_backward(c, self.raw(), &opts.0)) }
     }
     /// Registers a callback that sees the gradient of self before it is accumulated or passed on,
-    /// and may replace it. Returns the number of the hook, by which it is removed.
+    /// and may replace it. Returns the id of the hook, which removes it later.
     pub fn register_hook<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_register_hook(c, self.raw(), Some(callbacks::tt_grad_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
     /// Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns
-    /// the number of the hook.
+    /// the id of the hook.
     pub fn register_accumulate_hook<F: Fn(&Tensor) -> Result<()> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_register_accumulate_hook(c, self.raw(), Some(callbacks::tt_accumulate_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
-    /// Removes a hook by the number that registering it gave.
+    /// Removes a hook by the id that registering it returned.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_remove_hook(c, self.raw(), id)) }
     }
@@ -589,7 +589,8 @@ impl Module {
         let device = device.map(Device::raw);
         call(|c| sys::tt_module_to(c, self.raw(), device.as_ref().map_or(std::ptr::null(), |d| d), dtype.map_or(0, |d| d as i32)))
     }
-    /// Copies the module and all below it, without hooks. What is shared inside stays shared.
+    /// Copies the module and all modules below it, without hooks. Tensors and modules that are
+    /// shared inside stay shared.
     pub fn copy(&self) -> Result<Module> {
         unsafe { call1(|c, out| sys::tt_module_copy(c, self.raw(), out)) }
     }
@@ -611,7 +612,7 @@ impl Module {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_module_register_module(c, self.raw(), name.as_ptr(), child.raw())) }
     }
-    /// Adds a child under the number of the children so far: "0", "1", …
+    /// Adds a child whose name is the number of children so far: "0", "1", …
     pub fn append(&self, child: &Module) -> Result<()> {
         unsafe { call(|c| sys::tt_module_append(c, self.raw(), child.raw())) }
     }
@@ -670,19 +671,19 @@ impl Module {
         unsafe { call_text(|c, items, cap, n| sys::tt_module_print(c, self.raw(), items, cap, n)) }
     }
     /// Registers a callback that sees the inputs before forward and may replace them. Returns the
-    /// number of the hook, by which it is removed.
+    /// id of the hook, which removes it later.
     pub fn register_forward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_forward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(Hook::new(f, false)), Some(drop_user::<Hook<F>>), out)) }
     }
     /// Registers a callback that sees inputs and outputs after forward and may replace the outputs.
-    /// Returns the number of the hook.
+    /// Returns the id of the hook.
     pub fn register_forward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_forward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(Hook::new(f, false)), Some(drop_user::<Hook<F>>), out)) }
     }
     /// Registers a callback that sees the gradients of the module's outputs in backward, before
     /// those of its inputs are computed, and may replace them. It applies to calls that are
-    /// recorded from now on; an output without a gradient has None. Returns the number of the hook.
-    /// The hook belongs to the thread that registers it: where a backward runs on another one, it
+    /// recorded from now on; an output without a gradient has None. Returns the id of the hook. The
+    /// hook belongs to the thread that registers it: where a backward runs on another one, it
     /// fails.
     pub fn register_full_backward_pre_hook<F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_full_backward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(Hook::new(f, true)), Some(drop_user::<Hook<F>>), out)) }
@@ -691,12 +692,12 @@ impl Module {
     /// backward, and may replace those of the inputs by tensors of the same shape and dtype. It
     /// applies to calls that are recorded from now on. An output without a gradient has None; so
     /// have all inputs if none needs a gradient, otherwise an input without one has zeros. Returns
-    /// the number of the hook. The hook belongs to the thread that registers it: where a backward
-    /// runs on another one, it fails.
+    /// the id of the hook. The hook belongs to the thread that registers it: where a backward runs
+    /// on another one, it fails.
     pub fn register_full_backward_hook<F: Fn(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_module_register_full_backward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(Hook::new(f, true)), Some(drop_user::<Hook<F>>), out)) }
     }
-    /// Removes a hook by the number that registering it gave.
+    /// Removes a hook by the id that registering it returned.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_module_remove_hook(c, self.raw(), id)) }
     }
@@ -767,11 +768,11 @@ impl Node {
     }
     /// Registers a callback that sees gradients in backward and may replace them: if pre is set,
     /// those of the operator's outputs before its formula runs, otherwise those of its inputs
-    /// afterwards. Returns the number of the hook.
+    /// afterwards. Returns the id of the hook.
     pub fn register_hook<F: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, pre: bool, f: F) -> Result<i64> {
         unsafe { call_value(|c, out| sys::tt_node_register_hook(c, self.raw(), pre as i32, Some(callbacks::tt_node_hook::<F>), user(f), Some(drop_user::<F>), out)) }
     }
-    /// Removes a hook by the number that registering it gave.
+    /// Removes a hook by the id that registering it returned.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_node_remove_hook(c, self.raw(), id)) }
     }
@@ -856,34 +857,34 @@ impl Optimizer {
     pub fn num_numbers(&self) -> i64 {
         unsafe { sys::tt_optim_num_numbers(self.raw()) }
     }
-    /// Sets a tensor of the state by the name that tensor_at gave.
+    /// Sets a tensor of the state by a name that tensor_at returned.
     pub fn load_tensor(&self, name: &str, value: &Tensor) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_optim_load_tensor(c, self.raw(), name.as_ptr(), value.raw())) }
     }
-    /// Sets a number of the state by the name that number_at gave.
+    /// Sets a number of the state by a name that number_at returned.
     pub fn load_number(&self, name: &str, value: f64) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_optim_load_number(c, self.raw(), name.as_ptr(), value)) }
     }
-    /// Makes a scheduler that multiplies the initial learning rate of each group by what a callback
-    /// gives for the epoch and the group. last_epoch -1 starts a new schedule.
+    /// Makes a scheduler that multiplies the initial learning rate of each group by the factor that
+    /// a callback computes from the epoch and the group. last_epoch -1 starts a new schedule.
     pub fn lr_lambda<F: Fn(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F, last_epoch: i64) -> Result<Scheduler> {
         unsafe { call1(|c, out| sys::tt_lr_lambda(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>), user(f), Some(drop_user::<F>), last_epoch, out)) }
     }
-    /// Makes a scheduler that multiplies the current learning rate of each group by what a callback
-    /// gives for the epoch and the group. last_epoch -1 starts a new schedule.
+    /// Makes a scheduler that multiplies the current learning rate of each group by the factor that
+    /// a callback computes from the epoch and the group. last_epoch -1 starts a new schedule.
     pub fn lr_multiplicative<F: Fn(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F, last_epoch: i64) -> Result<Scheduler> {
         unsafe { call1(|c, out| sys::tt_lr_multiplicative(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>), user(f), Some(drop_user::<F>), last_epoch, out)) }
     }
 }
 
 impl Scheduler {
-    /// Goes to the next epoch. Call it after the step of the optimizer.
+    /// Advances to the next epoch. Call it after the step of the optimizer.
     pub fn step(&self) -> Result<()> {
         unsafe { call(|c| sys::tt_scheduler_step(c, self.raw())) }
     }
-    /// Goes to a given epoch, by the closed form if the schedule has one.
+    /// Moves to a given epoch, by the closed form if the schedule has one.
     pub fn step_to(&self, epoch: i64) -> Result<()> {
         unsafe { call(|c| sys::tt_scheduler_step_to(c, self.raw(), epoch)) }
     }
@@ -905,7 +906,7 @@ impl Scheduler {
     pub fn number_at(&self, i: i64) -> Result<(String, f64)> {
         unsafe { call_named(|c, name, cap, out| sys::tt_scheduler_number_at(c, self.raw(), i, name, cap, out)) }
     }
-    /// Sets a number of the state by the name that number_at gave.
+    /// Sets a number of the state by a name that number_at returned.
     pub fn load_number(&self, name: &str, value: f64) -> Result<()> {
         let name = c_string(name)?;
         unsafe { call(|c| sys::tt_scheduler_load_number(c, self.raw(), name.as_ptr(), value)) }

@@ -9,15 +9,15 @@ impl StepOpts {
     pub fn new() -> StepOpts {
         Self::default()
     }
-    /// Default 0.1.
+    /// Factor of each decay; default: 0.1.
     #[must_use]
     pub fn gamma(mut self, value: f64) -> StepOpts {
         self.0.set |= sys::TT_LR_STEP_GAMMA;
         self.0.gamma = value;
         self
     }
-    /// Steps taken before, less one: -1 starts; otherwise the groups must have their initial_lr;
-    /// default: -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> StepOpts {
         self.0.set |= sys::TT_LR_STEP_LAST_EPOCH;
@@ -26,13 +26,19 @@ impl StepOpts {
     }
 }
 
-/// Multiplies each learning rate by gamma every step_size steps.
+/// Multiplies the learning rate of each group by gamma every step_size steps.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `step_size`: number of steps between two decays
 #[doc(alias = "StepLR")]
 pub fn step(optimizer: &Optimizer, step_size: i64) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_step(c, optimizer.raw(), step_size, std::ptr::null(), out)) }
 }
 
-/// Multiplies each learning rate by gamma every step_size steps.
+/// Multiplies the learning rate of each group by gamma every step_size steps.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `step_size`: number of steps between two decays
 #[doc(alias = "StepLR")]
 pub fn step_with(optimizer: &Optimizer, step_size: i64, opts: StepOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_step(c, optimizer.raw(), step_size, &opts.0, out)) }
@@ -46,14 +52,15 @@ impl MultiStepOpts {
     pub fn new() -> MultiStepOpts {
         Self::default()
     }
-    /// Default 0.1.
+    /// Factor of each decay; default: 0.1.
     #[must_use]
     pub fn gamma(mut self, value: f64) -> MultiStepOpts {
         self.0.set |= sys::TT_LR_MULTI_STEP_GAMMA;
         self.0.gamma = value;
         self
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> MultiStepOpts {
         self.0.set |= sys::TT_LR_MULTI_STEP_LAST_EPOCH;
@@ -62,17 +69,19 @@ impl MultiStepOpts {
     }
 }
 
-/// Multiplies each learning rate by gamma at each milestone.
+/// Multiplies the learning rate of each group by gamma at each milestone.
 ///
-/// - `milestones`: numbers of steps, in any order; one that stands twice counts twice
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 #[doc(alias = "MultiStepLR")]
 pub fn multi_step(optimizer: &Optimizer, milestones: &[i64]) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(), milestones.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Multiplies each learning rate by gamma at each milestone.
+/// Multiplies the learning rate of each group by gamma at each milestone.
 ///
-/// - `milestones`: numbers of steps, in any order; one that stands twice counts twice
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 #[doc(alias = "MultiStepLR")]
 pub fn multi_step_with(optimizer: &Optimizer, milestones: &[i64], opts: MultiStepOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(), milestones.len() as i64, &opts.0, out)) }
@@ -86,21 +95,22 @@ impl ConstantOpts {
     pub fn new() -> ConstantOpts {
         Self::default()
     }
-    /// Default 0.3333333333333333.
+    /// Factor of the learning rate until total_iters; default: 0.3333333333333333.
     #[must_use]
     pub fn factor(mut self, value: f64) -> ConstantOpts {
         self.0.set |= sys::TT_LR_CONSTANT_FACTOR;
         self.0.factor = value;
         self
     }
-    /// Default 5.
+    /// Number of steps with the factor; default: 5.
     #[must_use]
     pub fn total_iters(mut self, value: i64) -> ConstantOpts {
         self.0.set |= sys::TT_LR_CONSTANT_TOTAL_ITERS;
         self.0.total_iters = value;
         self
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> ConstantOpts {
         self.0.set |= sys::TT_LR_CONSTANT_LAST_EPOCH;
@@ -109,13 +119,17 @@ impl ConstantOpts {
     }
 }
 
-/// Multiplies each learning rate by factor for the first total_iters steps.
+/// Multiplies the learning rate of each group by factor for the first total_iters steps.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "ConstantLR")]
 pub fn constant(optimizer: &Optimizer) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_constant(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
-/// Multiplies each learning rate by factor for the first total_iters steps.
+/// Multiplies the learning rate of each group by factor for the first total_iters steps.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "ConstantLR")]
 pub fn constant_with(optimizer: &Optimizer, opts: ConstantOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_constant(c, optimizer.raw(), &opts.0, out)) }
@@ -129,28 +143,29 @@ impl LinearOpts {
     pub fn new() -> LinearOpts {
         Self::default()
     }
-    /// Default 0.3333333333333333.
+    /// Factor at the first step; default: 0.3333333333333333.
     #[must_use]
     pub fn start_factor(mut self, value: f64) -> LinearOpts {
         self.0.set |= sys::TT_LR_LINEAR_START_FACTOR;
         self.0.start_factor = value;
         self
     }
-    /// Default 1.0.
+    /// Factor from step total_iters on; default: 1.0.
     #[must_use]
     pub fn end_factor(mut self, value: f64) -> LinearOpts {
         self.0.set |= sys::TT_LR_LINEAR_END_FACTOR;
         self.0.end_factor = value;
         self
     }
-    /// Default 5.
+    /// Number of steps until end_factor is reached; default: 5.
     #[must_use]
     pub fn total_iters(mut self, value: i64) -> LinearOpts {
         self.0.set |= sys::TT_LR_LINEAR_TOTAL_ITERS;
         self.0.total_iters = value;
         self
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> LinearOpts {
         self.0.set |= sys::TT_LR_LINEAR_LAST_EPOCH;
@@ -159,15 +174,19 @@ impl LinearOpts {
     }
 }
 
-/// Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters
-/// steps.
+/// Multiplies the learning rate of each group by a factor that changes linearly from start_factor
+/// to end_factor over total_iters steps.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "LinearLR")]
 pub fn linear(optimizer: &Optimizer) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_linear(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
-/// Warm-up: a factor of each learning rate that goes from start_factor to end_factor in total_iters
-/// steps.
+/// Multiplies the learning rate of each group by a factor that changes linearly from start_factor
+/// to end_factor over total_iters steps.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "LinearLR")]
 pub fn linear_with(optimizer: &Optimizer, opts: LinearOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_linear(c, optimizer.raw(), &opts.0, out)) }
@@ -181,7 +200,8 @@ impl ExponentialOpts {
     pub fn new() -> ExponentialOpts {
         Self::default()
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> ExponentialOpts {
         self.0.set |= sys::TT_LR_EXPONENTIAL_LAST_EPOCH;
@@ -190,13 +210,19 @@ impl ExponentialOpts {
     }
 }
 
-/// Multiplies each learning rate by gamma every step.
+/// Multiplies the learning rate of each group by gamma at every step.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `gamma`: factor of each step
 #[doc(alias = "ExponentialLR")]
 pub fn exponential(optimizer: &Optimizer, gamma: f64) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, std::ptr::null(), out)) }
 }
 
-/// Multiplies each learning rate by gamma every step.
+/// Multiplies the learning rate of each group by gamma at every step.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `gamma`: factor of each step
 #[doc(alias = "ExponentialLR")]
 pub fn exponential_with(optimizer: &Optimizer, gamma: f64, opts: ExponentialOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, &opts.0, out)) }
@@ -210,21 +236,22 @@ impl PolynomialOpts {
     pub fn new() -> PolynomialOpts {
         Self::default()
     }
-    /// Default 5.
+    /// Number of steps until the rate is 0; default: 5.
     #[must_use]
     pub fn total_iters(mut self, value: i64) -> PolynomialOpts {
         self.0.set |= sys::TT_LR_POLYNOMIAL_TOTAL_ITERS;
         self.0.total_iters = value;
         self
     }
-    /// Default 1.0.
+    /// Degree of the polynomial; default: 1.0.
     #[must_use]
     pub fn power(mut self, value: f64) -> PolynomialOpts {
         self.0.set |= sys::TT_LR_POLYNOMIAL_POWER;
         self.0.power = value;
         self
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> PolynomialOpts {
         self.0.set |= sys::TT_LR_POLYNOMIAL_LAST_EPOCH;
@@ -233,13 +260,19 @@ impl PolynomialOpts {
     }
 }
 
-/// Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power.
+/// Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr \* (1 - step
+/// / total_iters)^power.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "PolynomialLR")]
 pub fn polynomial(optimizer: &Optimizer) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_polynomial(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
-/// Lets each learning rate fall to 0 in total_iters steps, as a polynomial of degree power.
+/// Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr \* (1 - step
+/// / total_iters)^power.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "PolynomialLR")]
 pub fn polynomial_with(optimizer: &Optimizer, opts: PolynomialOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_polynomial(c, optimizer.raw(), &opts.0, out)) }
@@ -253,14 +286,15 @@ impl CosineAnnealingOpts {
     pub fn new() -> CosineAnnealingOpts {
         Self::default()
     }
-    /// Default 0.0.
+    /// Minimum learning rate; default: 0.0.
     #[must_use]
     pub fn eta_min(mut self, value: f64) -> CosineAnnealingOpts {
         self.0.set |= sys::TT_LR_COSINE_ANNEALING_ETA_MIN;
         self.0.eta_min = value;
         self
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> CosineAnnealingOpts {
         self.0.set |= sys::TT_LR_COSINE_ANNEALING_LAST_EPOCH;
@@ -269,13 +303,21 @@ impl CosineAnnealingOpts {
     }
 }
 
-/// Lets each learning rate fall to eta_min in T_max steps, as half a cosine.
+/// Anneals the learning rate of each group along half a cosine from its initial value to eta_min:
+/// lr = eta_min + (initial_lr - eta_min) \* (1 + cos(pi \* step / T_max)) / 2.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `t_max`: number of steps until eta_min
 #[doc(alias = "CosineAnnealingLR")]
 pub fn cosine_annealing(optimizer: &Optimizer, t_max: i64) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, std::ptr::null(), out)) }
 }
 
-/// Lets each learning rate fall to eta_min in T_max steps, as half a cosine.
+/// Anneals the learning rate of each group along half a cosine from its initial value to eta_min:
+/// lr = eta_min + (initial_lr - eta_min) \* (1 + cos(pi \* step / T_max)) / 2.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `t_max`: number of steps until eta_min
 #[doc(alias = "CosineAnnealingLR")]
 pub fn cosine_annealing_with(optimizer: &Optimizer, t_max: i64, opts: CosineAnnealingOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, &opts.0, out)) }
@@ -289,49 +331,49 @@ impl<'a> OneCycleOpts<'a> {
     pub fn new() -> OneCycleOpts<'a> {
         Self::default()
     }
-    /// Or epochs and steps_per_epoch; default: none.
+    /// Number of steps in the cycle; if absent, epochs \* steps_per_epoch; default: none.
     #[must_use]
     pub fn total_steps(mut self, value: i64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_TOTAL_STEPS;
         self.0.total_steps = value;
         self
     }
-    /// Default None.
+    /// Number of epochs, if total_steps is absent; default: none.
     #[must_use]
     pub fn epochs(mut self, value: i64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_EPOCHS;
         self.0.epochs = value;
         self
     }
-    /// Default None.
+    /// Number of steps of an epoch, if total_steps is absent; default: none.
     #[must_use]
     pub fn steps_per_epoch(mut self, value: i64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_STEPS_PER_EPOCH;
         self.0.steps_per_epoch = value;
         self
     }
-    /// Share of the steps in which the rate rises; default: 0.3.
+    /// Fraction of the cycle in which the rate rises, in \[0, 1\]; default: 0.3.
     #[must_use]
     pub fn pct_start(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_PCT_START;
         self.0.pct_start = value;
         self
     }
-    /// Default "cos".
+    /// Cos: along half a cosine; linear: along a line; default: "cos".
     #[must_use]
     pub fn anneal_strategy(mut self, value: Anneal) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_ANNEAL_STRATEGY;
         self.0.anneal_strategy = value as i32;
         self
     }
-    /// Default true.
+    /// Whether to cycle the momentum, too; default: true.
     #[must_use]
     pub fn cycle_momentum(mut self, value: bool) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_CYCLE_MOMENTUM;
         self.0.cycle_momentum = value as i32;
         self
     }
-    /// At max_lr; as max_lr; default: \[0.85\].
+    /// Momentum at the peak of the rate: one number, or one per group; default: \[0.85\].
     #[must_use]
     pub fn base_momentum(mut self, value: &'a [f64]) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_BASE_MOMENTUM;
@@ -339,7 +381,7 @@ impl<'a> OneCycleOpts<'a> {
         self.0.n_base_momentum = value.len() as i64;
         self
     }
-    /// At the start; as max_lr; default: \[0.95\].
+    /// Momentum at the start and end of the cycle: one number, or one per group; default: \[0.95\].
     #[must_use]
     pub fn max_momentum(mut self, value: &'a [f64]) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_MAX_MOMENTUM;
@@ -347,28 +389,30 @@ impl<'a> OneCycleOpts<'a> {
         self.0.n_max_momentum = value.len() as i64;
         self
     }
-    /// The rate starts with max_lr / div_factor; default: 25.0.
+    /// The initial rate is max_lr / div_factor; default: 25.0.
     #[must_use]
     pub fn div_factor(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_DIV_FACTOR;
         self.0.div_factor = value;
         self
     }
-    /// And ends with its start / final_div_factor; default: 1e4.
+    /// The final rate is the initial rate / final_div_factor; default: 1e4.
     #[must_use]
     pub fn final_div_factor(mut self, value: f64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR;
         self.0.final_div_factor = value;
         self
     }
-    /// Falls as it has risen, then further; default: false.
+    /// Whether to fall to the initial rate as fast as it rose and use the rest of the cycle for the
+    /// final fall; default: false.
     #[must_use]
     pub fn three_phase(mut self, value: bool) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_THREE_PHASE;
         self.0.three_phase = value as i32;
         self
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> OneCycleOpts<'a> {
         self.0.set |= sys::TT_LR_ONE_CYCLE_LAST_EPOCH;
@@ -377,19 +421,23 @@ impl<'a> OneCycleOpts<'a> {
     }
 }
 
-/// One cycle: each learning rate rises to max_lr, then falls below where it began, while the
-/// momentum (or beta1) does the opposite.
+/// The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
+/// div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum,
+/// momentum (or beta1) moves in the opposite direction. Call it after every batch.
 ///
-/// - `max_lr`: one number for all groups, or one per group
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `max_lr`: peak learning rate: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
 pub fn one_cycle(optimizer: &Optimizer, max_lr: &[f64]) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, std::ptr::null(), out)) }
 }
 
-/// One cycle: each learning rate rises to max_lr, then falls below where it began, while the
-/// momentum (or beta1) does the opposite.
+/// The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
+/// div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum,
+/// momentum (or beta1) moves in the opposite direction. Call it after every batch.
 ///
-/// - `max_lr`: one number for all groups, or one per group
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `max_lr`: peak learning rate: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
 pub fn one_cycle_with(optimizer: &Optimizer, max_lr: &[f64], opts: OneCycleOpts) -> Result<Scheduler> {
     unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, &opts.0, out)) }
@@ -403,7 +451,7 @@ impl SequentialOpts {
     pub fn new() -> SequentialOpts {
         Self::default()
     }
-    /// Default -1.
+    /// Number of steps already taken, less one; -1 starts a schedule; default: -1.
     #[must_use]
     pub fn last_epoch(mut self, value: i64) -> SequentialOpts {
         self.0.set |= sys::TT_LR_SEQUENTIAL_LAST_EPOCH;
@@ -412,21 +460,31 @@ impl SequentialOpts {
     }
 }
 
-/// One scheduler after another: schedulers\[i + 1\] takes over at milestones\[i\].
+/// Runs schedulers one after another: schedulers\[i + 1\] takes over at step milestones\[i\].
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `schedulers`: schedulers of this optimizer, in order
+/// - `milestones`: ascending step numbers, one fewer than schedulers
 #[doc(alias = "SequentialLR")]
 pub fn sequential(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64]) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
     unsafe { call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(), schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, std::ptr::null(), out)) }
 }
 
-/// One scheduler after another: schedulers\[i + 1\] takes over at milestones\[i\].
+/// Runs schedulers one after another: schedulers\[i + 1\] takes over at step milestones\[i\].
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `schedulers`: schedulers of this optimizer, in order
+/// - `milestones`: ascending step numbers, one fewer than schedulers
 #[doc(alias = "SequentialLR")]
 pub fn sequential_with(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64], opts: SequentialOpts) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
     unsafe { call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(), schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, &opts.0, out)) }
 }
 
-/// Steps all of its schedulers, one after the other; their factors multiply.
+/// Steps several schedulers of one optimizer together, so that their factors multiply.
+///
+/// - `schedulers`: schedulers of one and the same optimizer
 #[doc(alias = "ChainedScheduler")]
 pub fn chained(schedulers: &[impl Borrow<Scheduler>]) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);

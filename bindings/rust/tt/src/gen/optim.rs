@@ -16,35 +16,35 @@ impl SgdOpts {
         self.0.lr = value;
         self
     }
-    /// Momentum factor; default: 0.
+    /// Momentum factor; 0 keeps no buffer; default: 0.
     #[must_use]
     pub fn momentum(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// Of the gradient's part in the momentum; default: 0.
+    /// Dampening of the gradient in the momentum buffer; default: 0.
     #[must_use]
     pub fn dampening(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_DAMPENING;
         self.0.dampening = value;
         self
     }
-    /// Factor of the parameter that is added to its gradient; default: 0.
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// Nesterov's momentum; needs a momentum and no dampening; default: false.
+    /// Whether to use Nesterov momentum; needs momentum \> 0 and dampening = 0; default: false.
     #[must_use]
     pub fn nesterov(mut self, value: bool) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_NESTEROV;
         self.0.nesterov = value as i32;
         self
     }
-    /// Ascends; default: false.
+    /// Whether to maximize the objective instead of minimizing it; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> SgdOpts {
         self.0.set |= sys::TT_OPTIM_SGD_MAXIMIZE;
@@ -53,22 +53,22 @@ impl SgdOpts {
     }
 }
 
-/// Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 -
-/// dampening) g (the first time b = g) takes the place of g, or g + momentum b if nesterov; then p
-/// -= lr g.
+/// Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad +
+/// weight_decay \* p. With momentum, the buffer b is g at the first step and b = momentum \* b + (1
+/// - dampening) \* g later, and g becomes b, or g + momentum \* b if nesterov. Then p -= lr \* g.
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "SGD")]
 pub fn sgd(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Stochastic gradient descent. g = gradient + weight_decay p; with momentum, b = momentum b + (1 -
-/// dampening) g (the first time b = g) takes the place of g, or g + momentum b if nesterov; then p
-/// -= lr g.
+/// Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad +
+/// weight_decay \* p. With momentum, the buffer b is g at the first step and b = momentum \* b + (1
+/// - dampening) \* g later, and g becomes b, or g + momentum \* b if nesterov. Then p -= lr \* g.
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "SGD")]
 pub fn sgd_with(params: &[impl Borrow<Tensor>], opts: SgdOpts) -> Result<Optimizer> {
     let params = raw_list(params);
@@ -90,42 +90,43 @@ impl AdamOpts {
         self.0.lr = value;
         self
     }
-    /// Decay of m and of v; default: (0.9, 0.999).
+    /// Decay rates of m and of v, in \[0, 1); default: (0.9, 0.999).
     #[must_use]
     pub fn betas(mut self, value: (f64, f64)) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_BETAS;
         self.0.betas = [value.0, value.1];
         self
     }
-    /// Added to the denominator; default: 1e-8.
+    /// Added to the denominator for numerical stability; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_EPS;
         self.0.eps = value;
         self
     }
-    /// Factor of the parameter that is added to its gradient; default: 0.
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// Divides by the largest v so far; default: false.
+    /// Whether to divide by the largest v so far (AMSGrad); default: false.
     #[must_use]
     pub fn amsgrad(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_AMSGRAD;
         self.0.amsgrad = value as i32;
         self
     }
-    /// Ascends; default: false.
+    /// Whether to maximize the objective instead of minimizing it; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_MAXIMIZE;
         self.0.maximize = value as i32;
         self
     }
-    /// Decays the parameter by lr weight_decay instead, as AdamW; default: false.
+    /// Whether to multiply the parameter by 1 - lr \* weight_decay instead, as AdamW does; default:
+    /// false.
     #[must_use]
     pub fn decoupled_weight_decay(mut self, value: bool) -> AdamOpts {
         self.0.set |= sys::TT_OPTIM_ADAM_DECOUPLED_WEIGHT_DECAY;
@@ -134,20 +135,22 @@ impl AdamOpts {
     }
 }
 
-/// Adam: running averages m of the gradient and v of its square, both corrected for their start at
-/// 0; p -= lr m / (sqrt(v) + eps).
+/// Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square,
+/// divided by 1 - beta1^step and 1 - beta2^step to correct their bias. Then p -= lr \* m / (sqrt(v)
+/// + eps).
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adam")]
 pub fn adam(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Adam: running averages m of the gradient and v of its square, both corrected for their start at
-/// 0; p -= lr m / (sqrt(v) + eps).
+/// Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square,
+/// divided by 1 - beta1^step and 1 - beta2^step to correct their bias. Then p -= lr \* m / (sqrt(v)
+/// + eps).
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adam")]
 pub fn adam_with(params: &[impl Borrow<Tensor>], opts: AdamOpts) -> Result<Optimizer> {
     let params = raw_list(params);
@@ -169,35 +172,36 @@ impl AdamwOpts {
         self.0.lr = value;
         self
     }
-    /// Decay of the averages of the gradient and of its square; default: (0.9, 0.999).
+    /// Decay rates of the running averages of the gradient and of its square, in \[0, 1); default:
+    /// (0.9, 0.999).
     #[must_use]
     pub fn betas(mut self, value: (f64, f64)) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_BETAS;
         self.0.betas = [value.0, value.1];
         self
     }
-    /// Added to the denominator; default: 1e-8.
+    /// Added to the denominator for numerical stability; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_EPS;
         self.0.eps = value;
         self
     }
-    /// Share of the parameter that is taken off, times lr; default: 1e-2.
+    /// Weight decay coefficient; default: 1e-2.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// Divides by the largest average of the square so far; default: false.
+    /// Whether to divide by the largest average of the square so far (AMSGrad); default: false.
     #[must_use]
     pub fn amsgrad(mut self, value: bool) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_AMSGRAD;
         self.0.amsgrad = value as i32;
         self
     }
-    /// Ascends; default: false.
+    /// Whether to maximize the objective instead of minimizing it; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdamwOpts {
         self.0.set |= sys::TT_OPTIM_ADAMW_MAXIMIZE;
@@ -206,18 +210,20 @@ impl AdamwOpts {
     }
 }
 
-/// Adam with decoupled weight decay: p \*= 1 - lr weight_decay, then a step of Adam.
+/// AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter
+/// by 1 - lr \* weight_decay, then takes a step of Adam.
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "AdamW")]
 pub fn adamw(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Adam with decoupled weight decay: p \*= 1 - lr weight_decay, then a step of Adam.
+/// AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter
+/// by 1 - lr \* weight_decay, then takes a step of Adam.
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "AdamW")]
 pub fn adamw_with(params: &[impl Borrow<Tensor>], opts: AdamwOpts) -> Result<Optimizer> {
     let params = raw_list(params);
@@ -239,42 +245,43 @@ impl RmspropOpts {
         self.0.lr = value;
         self
     }
-    /// Decay of the average; default: 0.99.
+    /// Decay rate of v; default: 0.99.
     #[must_use]
     pub fn alpha(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_ALPHA;
         self.0.alpha = value;
         self
     }
-    /// Added to the denominator; default: 1e-8.
+    /// Added to the denominator for numerical stability; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_EPS;
         self.0.eps = value;
         self
     }
-    /// Factor of the parameter that is added to its gradient; default: 0.
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// Momentum factor; default: 0.
+    /// Momentum factor; 0 keeps no buffer; default: 0.
     #[must_use]
     pub fn momentum(mut self, value: f64) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_MOMENTUM;
         self.0.momentum = value;
         self
     }
-    /// Divides by the standard deviation instead; default: false.
+    /// Whether to divide by the estimated standard deviation of the gradient instead; default:
+    /// false.
     #[must_use]
     pub fn centered(mut self, value: bool) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_CENTERED;
         self.0.centered = value as i32;
         self
     }
-    /// Ascends; default: false.
+    /// Whether to maximize the objective instead of minimizing it; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> RmspropOpts {
         self.0.set |= sys::TT_OPTIM_RMSPROP_MAXIMIZE;
@@ -283,18 +290,20 @@ impl RmspropOpts {
     }
 }
 
-/// Divides the gradient by the root of a running average of its square.
+/// RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr
+/// \* g / (sqrt(v) + eps).
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "RMSprop")]
 pub fn rmsprop(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Divides the gradient by the root of a running average of its square.
+/// RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr
+/// \* g / (sqrt(v) + eps).
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "RMSprop")]
 pub fn rmsprop_with(params: &[impl Borrow<Tensor>], opts: RmspropOpts) -> Result<Optimizer> {
     let params = raw_list(params);
@@ -316,35 +325,35 @@ impl AdagradOpts {
         self.0.lr = value;
         self
     }
-    /// Lr is divided by 1 + lr_decay (step - 1); default: 0.
+    /// The learning rate is divided by 1 + lr_decay \* (step - 1); default: 0.
     #[must_use]
     pub fn lr_decay(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_LR_DECAY;
         self.0.lr_decay = value;
         self
     }
-    /// Factor of the parameter that is added to its gradient; default: 0.
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_WEIGHT_DECAY;
         self.0.weight_decay = value;
         self
     }
-    /// The sum starts with it; default: 0.
+    /// Initial value of s; default: 0.
     #[must_use]
     pub fn initial_accumulator_value(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE;
         self.0.initial_accumulator_value = value;
         self
     }
-    /// Added to the denominator; default: 1e-10.
+    /// Added to the denominator for numerical stability; default: 1e-10.
     #[must_use]
     pub fn eps(mut self, value: f64) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_EPS;
         self.0.eps = value;
         self
     }
-    /// Ascends; default: false.
+    /// Whether to maximize the objective instead of minimizing it; default: false.
     #[must_use]
     pub fn maximize(mut self, value: bool) -> AdagradOpts {
         self.0.set |= sys::TT_OPTIM_ADAGRAD_MAXIMIZE;
@@ -353,18 +362,20 @@ impl AdagradOpts {
     }
 }
 
-/// Divides the gradient by the root of the sum of all squares so far.
+/// Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr \*
+/// g / (sqrt(s) + eps).
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adagrad")]
 pub fn adagrad(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
     let params = raw_list(params);
     unsafe { call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
-/// Divides the gradient by the root of the sum of all squares so far.
+/// Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr \*
+/// g / (sqrt(s) + eps).
 ///
-/// - `params`: leaves, floating or complex
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adagrad")]
 pub fn adagrad_with(params: &[impl Borrow<Tensor>], opts: AdagradOpts) -> Result<Optimizer> {
     let params = raw_list(params);
