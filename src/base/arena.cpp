@@ -1,4 +1,5 @@
-// Memory of a runtime as taken from the host's allocator: accounting, limit, slabs, lifetime.
+// Memory of a runtime, taken from the application's allocator: accounting, limit, slabs,
+// lifetime.
 #include "base/arena.h"
 
 #include <string.h>
@@ -9,8 +10,8 @@ namespace {
 
 constexpr size_t kHuge = size_t(2) << 20;
 constexpr int64_t kKeepSpare = 64;                   // slabs
-constexpr int64_t kSmallBatch = 4;                   // slabs mapped at once: for small programs,
-constexpr int64_t kLargeBatch = kHuge / kSlabBytes;  // and for those that have more than kManySlabs
+constexpr int64_t kSmallBatch = 4;                   // slabs mapped at once in small programs
+constexpr int64_t kLargeBatch = kHuge / kSlabBytes;  // the same above kManySlabs slabs
 constexpr int64_t kManySlabs = 64;
 
 bool reserve(Arena* a, int64_t bytes) {
@@ -34,13 +35,13 @@ void unreserve(Arena* a, int64_t bytes) {
   __atomic_fetch_sub(&a->reserved, bytes, __ATOMIC_RELAXED);
 }
 
-// Big blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has
+// Large blocks of the C allocator are mapped: no fragmentation, and huge pages where the system has
 // them.
 bool is_mapped(const Arena* a, size_t bytes) {
   return !TT_HEAP_DIRECT && a->system && bytes >= kHuge;
 }
 
-// A host in C++ that throws has no room; what its free throws ends here.
+// An allocator that throws counts as out of memory; exceptions of its free are swallowed.
 void* call_alloc(const tt_allocator& host, size_t bytes, size_t align) noexcept {
   try {
     return host.alloc(host.user, bytes, align);
@@ -88,7 +89,7 @@ void push_spare(Arena* a, Slab* s) {
   a->num_spare++;
 }
 
-// Maps n slabs; all but the first become the arena's unused ones (untouched pages cost nothing).
+// Maps n slabs. All but the first become the arena's unused ones; untouched pages cost nothing.
 Slab* map_slabs(Arena* a, int64_t n) {
   const size_t bytes = size_t(n) * kSlabBytes;
   if (!reserve(a, int64_t(bytes))) return nullptr;
@@ -103,7 +104,7 @@ Slab* map_slabs(Arena* a, int64_t n) {
   if (a->num_unused == 0) {
     a->unused = p + kSlabBytes;
     a->num_unused = n - 1;
-  } else {  // another thread has been here
+  } else {  // another thread has been faster
     for (int64_t i = 1; i < n; i++) push_spare(a, slab_of(p + size_t(i) * kSlabBytes));
   }
   return slab_of(p);
@@ -118,7 +119,7 @@ Slab* new_slab(Arena* a, int64_t have) {
   return s ? s : map_slabs(a, 1);
 }
 
-// A spare or unused one, or NULL.
+// Returns a spare or an unused slab, or NULL.
 Slab* pop_slab(Arena* a) {
   Slab* s = a->spare;
   if (s) {
@@ -241,7 +242,7 @@ void arena_set_limit(Arena* a, int64_t bytes) noexcept {
 
 #if TT_CHECKED
 void mem_retire_checked(void* p, size_t bytes) noexcept {
-  Arena* a = (static_cast<LargeBlock*>(p) - 1)->arena;  // TT_HEAP_DIRECT: each block is a large one
+  Arena* a = (static_cast<LargeBlock*>(p) - 1)->arena;  // TT_HEAP_DIRECT: every block is large
   {
     Lock l(a->lock);
     if (!a->dying) {

@@ -14,7 +14,7 @@ static int64_t count_runs(Arena* a) {
   return n;
 }
 
-BlockMap::BlockMap(Arena* a) : n_(0), cap_(count_runs(a) + 8) {  // the list itself may take a slab
+BlockMap::BlockMap(Arena* a) : n_(0), cap_(count_runs(a) + 8) {  // the list itself may need a slab
   at_ = static_cast<uintptr_t*>(mem_alloc(size_t(cap_) * sizeof *at_));
   collect(a);
   std::sort(at_, at_ + n_);

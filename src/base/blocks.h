@@ -1,22 +1,21 @@
-// The blocks of an arena, for listings of what is alive: nobody may allocate in it or free its
-// blocks meanwhile, since an allocation that finds memory short trims slabs.
+// Lists the blocks of an arena, for reports of live objects. No thread may allocate or free in the
+// arena meanwhile.
 #pragma once
 
 #include "base/heap.h"
 
 namespace TT_NS {
 
-// Small blocks; where every block is direct (TT_HEAP_DIRECT), all of them. Free ones too, but for
-// direct ones: the first word of a free block is NULL or the address of another, which is a
-// multiple of 64.
+// The small blocks of an arena, free ones included; with TT_HEAP_DIRECT, all live blocks. The first
+// word of a free block is NULL or the address of another block, a multiple of 64.
 class BlockMap {
  public:
   explicit BlockMap(Arena* a);  // fails with OOM
   ~BlockMap();
   BlockMap(const BlockMap&) = delete;
 
-  // f(const void* block, size_t bytes) until it returns false, bytes being those of the block's
-  // size class or more than were asked for. False if f has returned false.
+  // Calls f(const void* block, size_t bytes) until it returns false; bytes is the size of the
+  // block's size class, or an upper bound. Returns false if f did.
   template <class F> bool each(F f) const {
     for (int64_t i = 0; i < n_; i++) {
       const Run r = run(at_[i]);
@@ -25,11 +24,11 @@ class BlockMap {
     }
     return true;
   }
-  // Whether a block begins at p, with at least so many bytes. p may be any value.
+  // Returns whether a block of at least `bytes` bytes begins at p, which may be any value.
   bool has(const void* p, size_t bytes) const;
 
  private:
-  struct Run {  // blocks side by side
+  struct Run {  // adjacent blocks
     const char* first;
     int64_t n;
     size_t bytes;
@@ -37,7 +36,7 @@ class BlockMap {
   static Run run(uintptr_t at);
   void collect(Arena* a);
 
-  uintptr_t* at_;  // sorted: slabs' addresses, or direct blocks'
+  uintptr_t* at_;  // sorted addresses of slabs, or of direct blocks
   int64_t n_, cap_;
 };
 

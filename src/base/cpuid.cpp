@@ -14,7 +14,7 @@ struct Regs {
   uint32_t a, b, c, d;
 };
 
-// All zero for a leaf that the processor does not have.
+// Returns zeros for a leaf that the processor does not have.
 Regs leaf(uint32_t n, uint32_t sub) {
   Regs r = {};
   if (!__get_cpuid_count(n, sub, &r.a, &r.b, &r.c, &r.d)) r = {};
@@ -23,7 +23,7 @@ Regs leaf(uint32_t n, uint32_t sub) {
 
 constexpr bool has(uint32_t word, int bit) { return (word >> bit) & 1; }
 
-// Register state that the system saves on a context switch (XCR0).
+// Returns the register state that the system saves on a context switch (XCR0).
 uint32_t saved_state() {
   uint32_t lo, hi;
   __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
@@ -49,7 +49,7 @@ Isa detect() {
 
 bool detect_bf16() { return leaf(7, 0).a >= 1 && has(leaf(7, 1).a, 5); }
 
-// Cache parameters: leaf 4 (Intel) and 0x8000001d (AMD) have one layout.
+// Reads the cache parameters: leaf 4 (Intel) and 0x8000001d (AMD) have the same layout.
 int64_t find_l3(uint32_t n) {
   for (uint32_t i = 0; i < 8; i++) {
     const Regs r = leaf(n, i);

@@ -1,4 +1,4 @@
-// Which instruction-set builds of the kernels this processor can run.
+// Detects which instruction-set builds of the kernels this processor can run.
 #pragma once
 
 #include "base/platform.h"
@@ -7,8 +7,8 @@ namespace TT_NS {
 
 enum Isa : int32_t { kIsaBaseline = 0, kIsaAvx2 = 1, kIsaAvx512 = 2, kNumIsa = 3 };
 
-Isa best_isa() noexcept;            // AVX2 means also FMA, F16C, BMI; AVX-512 means F, BW, DQ, VL
-bool has_bf16_products() noexcept;  // AVX512_BF16, beside kIsaAvx512
+Isa best_isa() noexcept;            // AVX2 implies FMA, F16C, BMI; AVX-512 implies F, BW, DQ, VL
+bool has_bf16_products() noexcept;  // AVX512_BF16, in addition to kIsaAvx512
 const char* isa_name(Isa) noexcept;
 int64_t l3_bytes() noexcept;  // 0 if unknown
 

@@ -1,7 +1,7 @@
-// Two parts of the C++ runtime that libtt.so brings along in place of libstdc++'s: the exception
-// state lies in tt's own initial-exec thread-local storage (libstdc++.a asks __tls_get_addr for
-// it), and the terminate handler neither prints nor carries a demangler. Not in libtt.a: a static
-// host has its own runtime.
+// Replaces two parts of libstdc++ in libtt.so: the exception state is in tt's own initial-exec
+// thread-local storage (libstdc++.a calls __tls_get_addr), and the terminate handler neither prints
+// nor needs a demangler. Not part of libtt.a: a statically linked application has its own C++
+// runtime.
 #include "base/tls.h"
 
 #include <stdlib.h>

@@ -58,7 +58,7 @@ struct Big {
     }
   }
 
-  void sub(const Big& o) {  // this >= o
+  void sub(const Big& o) {  // requires this >= o
     int64_t borrow = 0;
     for (int i = 0; i < n; i++) {
       borrow += int64_t(limb[i]) - (i < o.n ? o.limb[i] : 0);
@@ -76,7 +76,7 @@ int compare(const Big& a, const Big& b) {
   return 0;
 }
 
-// a + b against c
+// Compares a + b with c.
 int compare_sum(const Big& a, const Big& b, const Big& c) {
   Big sum(a);
   for (; sum.n < b.n || sum.n == 0; sum.n++) sum.limb[sum.n] = 0;
@@ -91,7 +91,7 @@ int compare_sum(const Big& a, const Big& b, const Big& c) {
   return compare(sum, c);
 }
 
-// r / s for r < 10 s; leaves the remainder in r.
+// Returns the quotient r / s, for r < 10 s; leaves the remainder in r.
 char divide(Big* r, const Big& s) {
   char d = '0';
   for (; compare(*r, s) >= 0; d++) r->sub(s);
@@ -102,7 +102,8 @@ char divide(Big* r, const Big& s) {
 struct Binary {
   uint64_t f;
   int e;
-  bool lower_gap_half;  // the neighbour below is half as far away as the one above
+  // the gap to the next smaller double is half of the gap to the next larger one
+  bool lower_gap_half;
 };
 
 Binary decode(double v, bool as_f32) {
@@ -123,7 +124,7 @@ Binary decode(double v, bool as_f32) {
   return {m | (uint64_t(1) << 52), x - 1075, m == 0 && x > 1};
 }
 
-// k with 10^(k-1) <= v < 10^k, or one less.
+// Returns k with 10^(k-1) <= v < 10^k, or one less.
 int estimate_k(const Binary& b) {
   const int top = b.e + 63 - __builtin_clzll(b.f);  // 2^top <= v
   const double x = double(top) * 0.30102999566398120 - 1e-10;
@@ -151,7 +152,7 @@ void shortest(const Binary& b, Digits* out) {
   const int shift = b.lower_gap_half ? 2 : 1;
   Ratio v(b);
   Big plus(1);
-  Big minus(1);  // half the distances to the neighbours, over s
+  Big minus(1);  // half the gaps to the neighbours, over s
   v.r.shl(shift);
   v.s.shl(shift);
   if (b.lower_gap_half) plus.shl(1);
@@ -207,7 +208,7 @@ void round_up(Digits* out) {
   out->k++;
 }
 
-// `count` digits, or as many as reach `places` places after the point if count < 0; ties to even.
+// Writes `count` digits, or, if count < 0, up to `places` places after the point. Ties to even.
 void rounded(const Binary& b, int count, int places, Digits* out) {
   Ratio v(b);
   int k = estimate_k(b);
@@ -231,7 +232,7 @@ void rounded(const Binary& b, int count, int places, Digits* out) {
   if (count >= 0) out->n = count;
 }
 
-// Sign and the values that have no digits; *done says that nothing is left to write.
+// Writes the sign and the values without digits; *done tells whether the text is complete.
 int prefix(char* out, double* v, bool* done) {
   uint64_t bits;
   memcpy(&bits, v, 8);

@@ -8,9 +8,9 @@ namespace TT_NS {
 
 namespace {
 
-struct Thrown {};  // what fail() throws; the message is in the error record
+struct Thrown {};  // thrown by fail(); the message is in the error record
 
-// Offending shapes and dtypes are the first two of each among the arguments of the text.
+// The offending shapes and dtypes are the first two of each among the arguments of the message.
 void note_operands(tt_error* e, Span<const FmtArg> args) {
   int shapes = 0, dtypes = 0;
   for (const FmtArg& a : args) {
@@ -65,7 +65,7 @@ void fail_args(tt_status code, const char* arg, const char* fmt, Span<const FmtA
   throw Thrown{};
 }
 
-void fail_oom(int64_t bytes) { fail(TT_OOM, "out of memory: {} bytes are not to be had", bytes); }
+void fail_oom(int64_t bytes) { fail(TT_OOM, "out of memory: cannot allocate {} bytes", bytes); }
 
 void fail_again() { throw Thrown{}; }
 

@@ -1,5 +1,5 @@
-// fail(): formats into the error record of the running call, then throws an empty type that only
-// catch(...) sees.
+// fail() formats a message into the error record of the running call and throws an empty type,
+// which is only caught by catch (...).
 #pragma once
 
 #include "base/span.h"
@@ -11,13 +11,14 @@ namespace TT_NS {
 
 // The error record of a ctx. Preallocated, so that out-of-memory can be reported.
 struct ErrorRecord {
-  tt_error view;  // what the host reads; its pointers lead into this record or to static strings
-  tt_error cause_view;  // the error of a callback's own failing call, flattened to one level
+  // what the application reads; its pointers point into this record or to static strings
+  tt_error view;
+  tt_error cause_view;  // the error of a tt call that a callback made, flattened to one level
   char message[1024];
   char cause_message[512];
 };
 
-// One formatted value. Shapes print as [2,3], dtypes by name, floats by the shortest form that
+// One formatted value. Shapes print as [2,3], dtypes by name, floats in the shortest form that
 // reads back.
 struct FmtArg {
   enum Kind : uint8_t { kInt, kUint, kFloat, kStr, kShape, kDtype, kDevice } kind;
@@ -50,14 +51,15 @@ inline FmtArg fmt_device(int32_t type, int32_t index) {
   return {FmtArg::kDevice, (int64_t(type) << 32) | uint32_t(index)};
 }
 
-// Writes at most cap bytes, zero-terminated (cut in the middle if need be); "{}" takes the next
-// argument. Returns the length that the whole text has.
+// Writes at most cap bytes, zero-terminated; a long text is cut in the middle. "{}" is replaced by
+// the next argument. Returns the length of the uncut text.
 int64_t format_to(char* out, int64_t cap, const char* fmt, Span<const FmtArg> args) noexcept;
 
 [[noreturn]] TT_COLD void fail_args(tt_status code, const char* arg, const char* fmt,
                                     Span<const FmtArg> args);
 
-// fail(TT_SHAPE, "a is {}, b is {}: …", a_shape, b_shape): the running op's name is put in front.
+// fail(TT_SHAPE, "a is {}, b is {}: …", a_shape, b_shape): prefixes the name of the running
+// operator.
 template <class... A>
 [[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
   const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
@@ -70,15 +72,15 @@ template <class... A> [[noreturn]] TT_COLD void fail_arg(tt_status code, const c
   fail_args(code, arg, fmt, {args, int64_t(sizeof...(A))});
 }
 [[noreturn]] TT_COLD void fail_oom(int64_t bytes);
-// Throws on with the record as it stands (a callee has filled it).
+// Rethrows with the record that a callee has filled.
 [[noreturn]] TT_COLD void fail_again();
 
-// Fills a record without throwing (for noexcept paths). op, arg: static strings, may be NULL. The
-// first two shapes and dtypes among the arguments go into the view.
+// Fills a record without throwing, for noexcept code. op and arg are static strings or NULL. The
+// first two shapes and dtypes among the arguments are stored in the record, too.
 void set_error(ErrorRecord* e, tt_status code, const char* op, const char* arg, const char* fmt,
                Span<const FmtArg> args) noexcept;
-// Makes the recorded error, if there is one, the cause of the next error: for a callback that
-// failed in a call of its own.
+// Makes the recorded error, if any, the cause of the next error: for callbacks that failed in a tt
+// call of their own.
 void error_to_cause(ErrorRecord* e) noexcept;
 
 }  // namespace TT_NS

@@ -4,7 +4,7 @@
 
 namespace TT_NS {
 
-// Written into a block behind its first word, which stays a released object's tag.
+// Written into a block after its first word, which remains the tag of a released object.
 struct QueuedDrop {
   QueuedDrop* next;
   void (*drop)(void*);
@@ -15,7 +15,7 @@ static_assert(sizeof(QueuedDrop) + 8 == kDropBytes);
 
 namespace {
 
-// False if drops are not queued (any more).
+// Returns false if drops are not queued.
 bool enqueue(Arena* a, void* block, const QueuedDrop& entry) {
   Lock l(a->lock);
   if (!a->queue_drops) return false;
@@ -39,7 +39,7 @@ void run_drop(void (*drop)(void*), void* user) noexcept {
   if (!drop) return;
   try {
     drop(user);
-  } catch (...) {  // a host in C++; the process must not end
+  } catch (...) {  // from a C++ application; the process must not end
   }
 }
 

@@ -6,14 +6,14 @@
 
 namespace TT_NS {
 
-// The least size of a block that drop_and_free takes: a queued block is its own queue entry.
+// Minimum size of a block for drop_and_free: a queued block is its own queue entry.
 constexpr size_t kDropBytes = 40;
 
-// Calls drop(user), unless drop is NULL. An exception that it throws is dropped.
+// Calls drop(user) unless drop is NULL. Exceptions are swallowed.
 void run_drop(void (*drop)(void*), void* user) noexcept;
 
-// Calls run_drop, then mem_retire of the block. Where drops are queued, both happen in the poll;
-// queueing allocates nothing.
+// Calls run_drop, then mem_retire on the block. If drops are queued, both happen in the poll;
+// queueing does not allocate.
 void drop_and_free(void* block, size_t bytes, void (*drop)(void*), void* user) noexcept;
 
 // Switches queueing on or off. Switching it off runs the queued drops.

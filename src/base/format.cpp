@@ -9,7 +9,7 @@ namespace TT_NS {
 
 namespace {
 
-// Counts everything, stores what fits.
+// Counts all bytes and stores those that fit.
 struct Sink {
   char* out;
   int64_t cap, n = 0;

@@ -1,5 +1,6 @@
-// Heaps: small blocks of one thread and arena. A heap changes its thread only between two threads'
-// lives; it is taken from a living thread only when the arena's last reference goes (heaps_revoke).
+// Heaps: small blocks of one (thread, arena) pair. A heap passes to another thread only after its
+// own has ended; it is taken from a living thread only when the arena loses its last reference
+// (heaps_revoke).
 #include "base/heap.h"
 
 #include "base/arena.h"
@@ -25,7 +26,7 @@ FreeBlock* block_at(Slab* s, int32_t i) {
   return reinterpret_cast<FreeBlock*>(reinterpret_cast<char*>(s + 1) + size_t(i) * s->block_bytes);
 }
 
-// Moves the blocks that other threads have freed to the free lists.
+// Moves blocks that other threads have freed to the free lists.
 void drain(Heap* h) {
   if (!__atomic_load_n(&h->remote, __ATOMIC_RELAXED)) return;
   FreeBlock* b = __atomic_exchange_n(&h->remote, nullptr, __ATOMIC_ACQUIRE);
@@ -38,7 +39,7 @@ void drain(Heap* h) {
   }
 }
 
-// Hands out the next page's worth of blocks of a slab, lowest address first.
+// Carves the next page's worth of blocks from a slab, lowest address first.
 void carve(Heap* h, Slab* s) {
   int32_t n = int32_t(4096 / s->block_bytes);
   if (n == 0) n = 1;
@@ -77,7 +78,7 @@ bool refill(Heap* h, int cls) {
       h->collect_at = max(h->num_slabs * 2, kCollectFrom);
       if (h->free[cls]) return true;
     }
-    // Under a limit this may collect the heap too.
+    // Under a limit this may also collect the heap.
     if (!add_slab(h, cls)) return h->free[cls] != nullptr;
   }
   carve(h, h->fresh[cls]);
@@ -101,7 +102,7 @@ void drop_blocks_of_empty_slabs(Heap* h) {
   }
 }
 
-// Frees the heap with all its slabs; no block is live and no thread owns it.
+// Frees the heap and all its slabs. No block is live and no thread owns it.
 void destroy(Heap* h) {
   Arena* a = h->arena;
   while (Slab* s = h->slabs) {
@@ -117,7 +118,7 @@ void remote_free(Heap* h, FreeBlock* b, int64_t bytes) {
   do b->next = head;
   while (
       !__atomic_compare_exchange_n(&h->remote, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-  // The last access, unless it makes the count 0.
+  // The last access to h, unless the count becomes 0.
   if (__atomic_add_fetch(&h->remote_freed, bytes, __ATOMIC_ACQ_REL) == 0) destroy(h);
 }
 
@@ -156,7 +157,7 @@ Heap* find_heap(Tls* t, const Arena* a) {
   return nullptr;
 }
 
-// A reference for the arena of a heap, unless the last one has gone already.
+// Adds a reference to the arena of a heap, unless the last one is already gone.
 bool try_retain(Arena* a) {
   int32_t refs = __atomic_load_n(&a->refs, __ATOMIC_RELAXED);
   while (refs > 0)
@@ -166,7 +167,7 @@ bool try_retain(Arena* a) {
   return false;
 }
 
-// Leaves the heaps of an ending thread for adoption.
+// Abandons the heaps of an ending thread, for adoption by others.
 void thread_exit(void* p) {
   Tls* t = static_cast<Tls*>(p);
   for (;;) {
@@ -188,7 +189,7 @@ void thread_exit(void* p) {
   }
 }
 
-// Takes the heap off its thread's list; the caller holds threads_lock.
+// Removes the heap from its thread's list; the caller holds threads_lock.
 void revoke(Heap* h) {
   Tls* t = __atomic_load_n(&h->owner, __ATOMIC_RELAXED);
   h->revoked_from = t;
@@ -199,7 +200,7 @@ void revoke(Heap* h) {
   __atomic_store_n(&h->owner, nullptr, __ATOMIC_RELAXED);
 }
 
-// Threads of the parent do not run in a forked child: what they were doing never ends.
+// The parent's threads do not run in a forked child: never wait for their unfinished operations.
 void wait_outside_free(const Tls* t, int32_t pid) {
   while (t && __atomic_load_n(&t->in_free, __ATOMIC_ACQUIRE) && os_pid() == pid) os_yield();
 }
@@ -286,8 +287,8 @@ void heaps_revoke(Arena* a) noexcept {
       revoke(h);
       foreign |= h->revoked_from && h->revoked_from != &tls;
     }
-    // After the barrier a thread either shows that it is inside mem_free or sees that it owns the
-    // heap no more.
+    // After the barrier, a thread either shows that it is inside mem_free or sees that it no longer
+    // owns the heap.
     if (foreign) os_barrier_all();
     for (Heap* h = a->heaps; h && foreign; h = h->next_of_arena)
       wait_outside_free(h->revoked_from, a->pid);

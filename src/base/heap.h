@@ -1,6 +1,6 @@
-// Heaps: all memory of tt. Small blocks come from slabs of a heap that is owned by one (thread,
-// arena) pair; large ones from the arena's cache over the host's allocator. All blocks are 64-byte
-// aligned.
+// Heaps: all memory of tt. Small blocks come from the slabs of a heap, which is owned by one
+// (thread, arena) pair; large ones from the arena's cache over the application's allocator. All
+// blocks are 64-byte aligned.
 #pragma once
 
 #include "base/error.h"
@@ -12,32 +12,31 @@
 #endif
 #endif
 #if TT_CHECKED || defined(__SANITIZE_ADDRESS__)
-#define TT_HEAP_DIRECT \
-  1  // every block is one of the host allocator's, so that it sees each allocation and each misuse
+// every block comes from the application's allocator, which sees each allocation and each misuse
+#define TT_HEAP_DIRECT 1
 #elif !defined(TT_HEAP_DIRECT)
 #define TT_HEAP_DIRECT 0
 #endif
 
 namespace TT_NS {
 
-// One per runtime. Lives until its last reference *and* its last block are gone, so blocks may
-// outlive the runtime.
+// One per runtime. Lives until its last reference and its last block are gone: blocks may outlive
+// the runtime.
 struct Arena;
 
 constexpr size_t kSmallMax = 8192;  // bytes; larger blocks bypass the slabs
 
 Arena* arena_new(const tt_allocator* host) noexcept;  // NULL host: the C allocator. NULL on OOM
 void arena_retain(Arena*) noexcept;
-// With the last reference, no thread may allocate any more; the memory goes back to the host
-// allocator when the last block is freed (on the freeing thread), at once if there is none.
+// After the last reference no thread may allocate. The memory returns to the application's
+// allocator when the last block is freed, on the freeing thread.
 void arena_release(Arena*) noexcept;
 void arena_set_limit(Arena*, int64_t bytes) noexcept;  // 0 = none
-// Gives cached large blocks and empty slabs back (slabs of the calling thread and of threads that
-// have ended).
+// Returns cached large blocks and empty slabs (of the calling thread and of ended threads).
 void arena_trim(Arena*) noexcept;
-void arena_stats(Arena*, tt_memory_stats* out) noexcept;  // all but what devices hold
+void arena_stats(Arena*, tt_memory_stats* out) noexcept;  // all but memory of devices
 
-// The calling thread's heap of this arena: found, adopted from a thread that has ended, or made.
+// Returns the calling thread's heap of this arena: found, adopted from an ended thread, or new.
 // NULL on OOM.
 Heap* arena_heap(Arena*) noexcept;
 Arena* heap_arena(Heap*) noexcept;
@@ -45,7 +44,7 @@ Arena* heap_arena(Heap*) noexcept;
 // ---- the fast path ----
 
 constexpr size_t kSlabBytes =
-    64 * 1024;  // slabs are aligned to their size; blocks start behind the header
+    64 * 1024;  // slabs are aligned to their size; blocks start after the header
 constexpr int kSmallClasses =
     24;  // multiples of 64 to 512, then four steps per doubling to kSmallMax
 
@@ -55,16 +54,16 @@ struct __attribute__((may_alias)) FreeBlock {
 
 struct alignas(64) Slab {
   Heap* heap;
-  Slab* next;  // of the heap, or of the arena's spare ones
+  Slab* next;  // of the heap, or of the arena's spare slabs
   uint32_t block_bytes;
   int32_t cls;
-  int32_t carved;  // blocks handed out so far
+  int32_t carved;  // blocks handed out at least once
   int32_t free;    // scratch of heap_collect
 };
 static_assert(sizeof(Slab) == 64);
 
-// The header lies at one of 16 places of the slab's first kilobyte, by the slab's address: at one
-// and the same offset, the headers of all slabs would fall into one set of the first-level cache.
+// The header is at one of 16 offsets in the slab's first kilobyte, by the slab's address. At a
+// single offset, the headers of all slabs would compete for one set of the L1 cache.
 TT_INLINE Slab* slab_of(const void* p) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
   return reinterpret_cast<Slab*>((at & ~(kSlabBytes - 1)) | ((at >> 10) & 0x3c0));
@@ -72,22 +71,22 @@ TT_INLINE Slab* slab_of(const void* p) {
 
 struct alignas(64) Heap {
   FreeBlock* free[kSmallClasses];  // owner only
-  // Bytes given out, and bytes that came back on the owner's thread; written by the owner. Two
-  // counters make two short chains of dependent additions instead of a long one.
+  // Bytes handed out, and bytes freed on the owner's thread; written by the owner. Two counters
+  // make two short dependency chains instead of one long one.
   int64_t taken, returned;
-  Tls* owner;  // NULL: its thread has ended, or the arena has no reference any more
+  Tls* owner;  // NULL: the thread has ended, or the arena has no reference left
   Arena* arena;
-  Slab* fresh[kSmallClasses];  // slab with blocks never handed out
-  Slab* slabs;                 // all of them
+  Slab* fresh[kSmallClasses];  // slab with blocks that were never handed out
+  Slab* slabs;                 // all slabs
   int64_t num_slabs, collect_at;
   Heap* next_of_thread;  // in Tls::heaps
   Heap* next_of_arena;
   Heap* next_abandoned;
-  Tls* revoked_from;              // arena_release: the owner that was
+  Tls* revoked_from;              // (arena_release) the former owner
   int64_t live[3];                // by LiveKind, counted by the owner
   alignas(64) FreeBlock* remote;  // blocks freed by other threads
-  // Bytes freed by other threads, minus kHeapAlive while the arena has references, minus what was
-  // live then after that: the free that makes it 0 was the last one.
+  // Bytes freed by other threads, minus kHeapAlive while the arena has references, later minus the
+  // bytes that were live then: the free that makes it 0 is the last one.
   int64_t remote_freed;
 };
 
@@ -123,7 +122,8 @@ TT_INLINE bool heap_is_mine(const Heap* h) {
 void* heap_alloc_slow(Heap* heap, size_t bytes) noexcept;
 void mem_free_slow(void* p, size_t bytes) noexcept;
 
-// 64-byte aligned; NULL on OOM. The block's contents are undefined. heap_is_mine(heap) must hold.
+// Returns a 64-byte aligned block with undefined contents; NULL on OOM. heap_is_mine(heap) must
+// hold.
 TT_INLINE void* heap_alloc(Heap* heap, size_t bytes) noexcept {
   if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
     FreeBlock** list = &heap->free[kSmallClass.of[(bytes + 63) / 64]];
@@ -137,12 +137,12 @@ TT_INLINE void* heap_alloc(Heap* heap, size_t bytes) noexcept {
   return heap_alloc_slow(heap, bytes);
 }
 
-// From any thread, with the size given to heap_alloc. p is not NULL.
+// Callable from any thread, with the size given to heap_alloc. p is not NULL.
 TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
   if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
     Heap* h = slab_of(p)->heap;
-    // in_free is set before the owner is looked at and cleared after the last access to the heap:
-    // arena_release takes heaps away from other threads by this order.
+    // in_free is set before the owner is read and cleared after the last access to the heap;
+    // arena_release relies on this order to take heaps away from other threads.
     Tls* self = &tls;
     __atomic_store_n(&self->in_free, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -160,9 +160,9 @@ TT_INLINE void mem_free(void* p, size_t bytes) noexcept {
   mem_free_slow(p, bytes);
 }
 
-// TT_CHECKED: a released handle's block stays readable for a while, so that its zeroed tag tells
-// every later use. Freed when the arena has kRetired younger ones, is trimmed, or loses its last
-// reference.
+// TT_CHECKED: the block of a released handle stays readable for a while, so that its zeroed tag
+// exposes later uses. It is freed when the arena has kRetired younger ones, is trimmed, or loses
+// its last reference.
 constexpr int kRetired = 512;
 void mem_retire_checked(void* p, size_t bytes) noexcept;
 TT_INLINE void mem_retire(void* p, size_t bytes) noexcept {
@@ -170,13 +170,13 @@ TT_INLINE void mem_retire(void* p, size_t bytes) noexcept {
   mem_free(p, bytes);
 }
 
-// ---- what is alive, for tt_memory ----
+// ---- live objects, for tt_memory ----
 
 enum LiveKind { kLiveTensors, kLiveNodes, kLiveHandles };
 
 void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept;
 
-// p: a block of `bytes` bytes that holds such an object.
+// p is a block of `bytes` bytes that holds an object of this kind.
 TT_INLINE void count_live(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
   if (!TT_HEAP_DIRECT && TT_LIKELY(bytes <= kSmallMax)) {
     Heap* h = slab_of(p)->heap;
@@ -186,7 +186,7 @@ TT_INLINE void count_live(const void* p, size_t bytes, LiveKind kind, int64_t ch
   count_live_slow(p, bytes, kind, change);
 }
 
-// In the running call's heap; fails with OOM.
+// Allocates from the running call's heap; fails with TT_OOM.
 TT_INLINE void* mem_alloc(size_t bytes) {
   void* p = heap_alloc(tls.heap, bytes);
   if (TT_UNLIKELY(!p)) fail_oom(int64_t(bytes));

@@ -1,4 +1,4 @@
-// Blocks above kSmallMax: a cache over the host's allocator, in bins of one size each.
+// Blocks above kSmallMax: a cache over the application's allocator, in bins of equal size.
 #include "base/arena.h"
 #include "base/arith.h"
 
@@ -6,7 +6,7 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int kSlackBins = 3;  // a free block up to 3/16 of a doubling larger will do
+constexpr int kSlackBins = 3;  // a free block up to 3/16 of a doubling larger is accepted
 constexpr int64_t kKeepCached = int64_t(256)
                                 << 20;  // or twice the most that was ever live, if that is more
 
@@ -41,7 +41,7 @@ void link(LargeCache* c, LargeBlock* b) {
   c->cached += b->total;
 }
 
-// TT_HEAP_DIRECT keeps no free blocks: the list by age holds the live ones, for BlockMap.
+// With TT_HEAP_DIRECT there are no free blocks: the age list holds the live ones, for BlockMap.
 void link_live(LargeCache* c, LargeBlock* b) {
   b->age_next = nullptr;
   b->age_prev = c->youngest;
@@ -65,7 +65,7 @@ LargeBlock* find(LargeCache* c, int bin) {
   return nullptr;
 }
 
-// The oldest blocks above the cache's bound, linked by bin_next.
+// Unlinks the oldest blocks above the cache's bound and returns them, linked by bin_next.
 LargeBlock* take_surplus(LargeCache* c) {
   const int64_t keep = max(2 * c->peak_live, kKeepCached);
   LargeBlock* out = nullptr;
@@ -93,7 +93,7 @@ void count_in(Arena* a, int64_t bytes) {
   if (c->count++ == 0) __atomic_fetch_add(&a->life, 1, __ATOMIC_RELAXED);
 }
 
-// True if no large block lives any more: the caller then drops their share of the arena's life.
+// Returns true if no large block is left; the caller then drops their share of arena.life.
 bool count_out(Arena* a, int64_t bytes) {
   a->large.live -= bytes;
   return --a->large.count == 0;

@@ -1,4 +1,4 @@
-// NameMap: from names to their positions in a list that has the names, by open addressing.
+// NameMap maps names to their positions in a list that stores the names, by open addressing.
 #pragma once
 
 #include "base/small_vec.h"
@@ -13,11 +13,11 @@ inline bool equal(Name a, Name b) { return a.n == b.n && memcmp(a.ptr, b.ptr, si
 
 class NameMap {
  public:
-  // Lists of fewer names are searched as fast without a map.
+  // Shorter lists are searched as fast without a map.
   static constexpr int64_t kWorthwhile = 32;
 
   int64_t size() const { return n_; }
-  // The position of a name; -1: none. name_at(i) is the name at position i.
+  // Returns the position of a name, or -1. name_at(i) is the name at position i.
   template <class F> int64_t find(Name name, F name_at) const {
     if (slots_.empty()) return -1;
     const uint32_t hash = hash_of(name);
@@ -27,7 +27,7 @@ class NameMap {
       if (s.hash == hash && equal(name_at(s.position), name)) return s.position;
     }
   }
-  // A name that is not there yet. Room for it must have been made.
+  // Adds a name that is not in the map yet. make_room must have been called.
   void add(Name name, int64_t position) noexcept {
     n_++;
     put({hash_of(name), position});
@@ -59,11 +59,11 @@ class NameMap {
     slots_[at] = s;
   }
 
-  SmallVec<Slot, 1> slots_;  // a power of two of them, or none
+  SmallVec<Slot, 1> slots_;  // empty, or a power of two of them
   int64_t n_ = 0;
 };
 
-// A list of items with names (item.name, a Text), which are found fast: by a map once they are many.
+// A list of named items (item.name, a Text) with fast lookup: by a map once there are many.
 template <class List> class NamedPositions {
  public:
   int64_t find(const List& list, Name name, int64_t hint = 0) const {
@@ -74,7 +74,7 @@ template <class List> class NamedPositions {
       if (equal(name_at(i), name)) return i;
     return -1;
   }
-  // Appends an item whose name the list does not have; nothing changes if it fails.
+  // Appends an item with a new name; nothing changes if it fails.
   template <class Item> void append(List& list, Item&& item) {
     const int64_t n = list.size();
     list.reserve(n + 1);
@@ -96,7 +96,7 @@ template <class List> class NamedPositions {
     return map;
   }
 
-  NameMap map_;  // of all, or of none
+  NameMap map_;  // of all names, or empty
 };
 
 }  // namespace TT_NS

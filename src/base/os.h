@@ -1,4 +1,4 @@
-// All calls of the operating system, implemented in os_<system>.cpp.
+// All operating system calls, implemented in os_<system>.cpp.
 #pragma once
 
 #include "base/platform.h"
@@ -7,17 +7,16 @@ namespace TT_NS {
 
 void* os_alloc(size_t bytes, size_t align) noexcept;
 void os_free(void* p) noexcept;
-// Zeroed pages straight from the system, aligned to `align`; any page-aligned part may be unmapped
-// on its own.
+// Maps zeroed pages, aligned to `align`. Any page-aligned part may be unmapped separately.
 void* os_map(size_t bytes, size_t align) noexcept;
 void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
 int32_t os_pid() noexcept;
 int64_t os_now_ns() noexcept;  // monotonic
-// From the system's entropy source, without waiting and without a file; false if it has none to
-// give.
+// Reads the system's entropy source, without blocking and without a file. Returns false if it has
+// nothing to give.
 bool os_random(void* out, size_t bytes) noexcept;
-// From the same or, if it gives nothing, from the clock, the process and an address.
+// The same; falls back to a mix of clock, process id and an address.
 uint64_t os_random_seed() noexcept;
 void os_yield() noexcept;
 TT_INLINE void cpu_pause() noexcept {
@@ -33,23 +32,25 @@ void os_wait(
     uint32_t* word,
     uint32_t expected) noexcept;  // sleeps while *word == expected (spurious wake-ups happen)
 void os_wake(uint32_t* word, int32_t n) noexcept;
-// Starts a thread with all signals blocked; 0 or an errno. `t` holds its handle for os_join.
+// Starts a thread with all signals blocked. Returns 0 or an errno; `t` holds its handle for
+// os_join.
 struct OsThread {
   uint64_t handle;
 };
 int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept;
 void os_thread_join(OsThread* t) noexcept;
-// fn(value) runs on exit of each thread that has called os_at_thread_exit with a non-NULL value. fn
-// is one and the same in all calls. False on failure.
+// Calls fn(value) at the exit of each thread that has called os_at_thread_exit with a non-NULL
+// value. fn must be the same in all calls. Returns false on failure.
 bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept;
-// Opens a shared library by its soname list (NULL-terminated) / finds a symbol; NULL if absent.
+// Opens a shared library by one of its sonames (NULL-terminated list), or finds a symbol; NULL if
+// absent.
 void* os_dlopen(const char* const* names) noexcept;
 void* os_dlsym(void* lib, const char* name) noexcept;
 const char* os_dlerror() noexcept;  // why this thread's last os_dlopen failed
 
 // 3-state futex lock (Drepper, "Futexes are tricky", mutex 2), trivially destructible.
 struct Mutex {
-  uint32_t word = 0;  // 0 free, 1 held, 2 held and perhaps waited for
+  uint32_t word = 0;  // 0 free, 1 held, 2 held and possibly waited for
   TT_INLINE void lock() noexcept {
     if (!try_lock()) lock_slow();
   }

@@ -42,7 +42,7 @@ int64_t os_file_size(int file) noexcept {
 }
 
 int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcept {
-  constexpr int64_t kMost = int64_t(1) << 30;  // of one call
+  constexpr int64_t kMost = int64_t(1) << 30;  // bytes per call
   int64_t done = 0;
   while (done < bytes) {
     const int64_t want = min(bytes - done, kMost);
@@ -79,9 +79,8 @@ static int sync_directory_of(const char* path) noexcept {
   folder[n] = 0;
   const int file = open(!slash ? "." : n ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return -errno;
-  const int status = fsync(file) && errno != EINVAL
-                         ? -errno
-                         : 0;  // EINVAL: a file system that has nothing to sync
+  const int status =
+      fsync(file) && errno != EINVAL ? -errno : 0;  // EINVAL: the file system has nothing to sync
   close(file);
   return status;
 }
@@ -96,21 +95,21 @@ const char* os_error_text(int error) noexcept {
   switch (error) {
     case EACCES: return "permission denied";
     case EDQUOT: return "disk quota exceeded";
-    case EEXIST: return "there is such a file already";
-    case EFBIG: return "the file would be too large";
-    case EINVAL: return "no regular file";
-    case EIO: return "the device failed";
+    case EEXIST: return "the file already exists";
+    case EFBIG: return "file too large";
+    case EINVAL: return "not a regular file";
+    case EIO: return "input/output error";
     case EISDIR: return "a directory";
     case ELOOP: return "too many symbolic links";
     case EMFILE: return "too many open files";
-    case ENAMETOOLONG: return "the name is too long";
+    case ENAMETOOLONG: return "file name too long";
     case ENFILE: return "too many open files in the system";
     case ENOENT: return "no such file or directory";
     case ENOSPC: return "no space left on the device";
-    case ENOTDIR: return "a part of the path is no directory";
+    case ENOTDIR: return "a component of the path is not a directory";
     case EPERM: return "operation not permitted";
-    case EROFS: return "the file system is read-only";
-    default: return "the system refuses";
+    case EROFS: return "read-only file system";
+    default: return "unknown system error";
   }
 }
 

@@ -86,13 +86,12 @@ void os_barrier_all() noexcept {
   if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, no_cpu) == 0 &&
       syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, no_cpu) == 0)
     return;
-  // Kernels without membarrier: store buffers drain in far less than this.
+  // For kernels without membarrier: store buffers drain much faster than this.
   const timespec t = {0, 1000000};
   nanosleep(&t, nullptr);
 }
 
-// A futex call may leave errno set for no fault of the caller's: tt's calls keep it as they found
-// it.
+// Preserves errno, which a futex call may set without any error of the caller.
 static void futex(uint32_t* word, int op, uint32_t value) noexcept {
   const int saved = errno;
   syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
@@ -104,7 +103,7 @@ void os_wait(uint32_t* word, uint32_t expected) noexcept { futex(word, FUTEX_WAI
 void os_wake(uint32_t* word, int32_t n) noexcept { futex(word, FUTEX_WAKE, uint32_t(n)); }
 
 void Mutex::lock_slow() noexcept {
-  // A short spin covers the usual critical sections (list operations) of another core.
+  // A short spin covers the usual critical sections of other cores (list operations).
   for (int i = 0; i < 100; i++) {
     if (__atomic_load_n(&word, __ATOMIC_RELAXED) == 0 && try_lock()) return;
     cpu_pause();
@@ -172,7 +171,7 @@ void* os_dlsym(void* lib, const char* name) noexcept { return dlsym(lib, name); 
 
 const char* os_dlerror() noexcept {
   const char* text = dlerror();
-  return text ? text : "no reason given";
+  return text ? text : "unknown reason";
 }
 
 }  // namespace TT_NS

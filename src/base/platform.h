@@ -12,9 +12,9 @@
 #define TT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TT_INLINE inline __attribute__((always_inline))
-#define TT_INLINE_BODY __attribute__((always_inline))  // of a lambda, behind its parameters
+#define TT_INLINE_BODY __attribute__((always_inline))  // for lambdas, after their parameters
 #define TT_NOINLINE __attribute__((noinline))
-// No copies for constant arguments either: one body in the file.
+// No clones for constant arguments either: the file has one body.
 #if defined(__clang__)
 #define TT_ONE_BODY TT_NOINLINE
 #else
@@ -23,10 +23,12 @@
 #define TT_COLD __attribute__((noinline, cold))
 
 #ifndef TT_CHECKED
-#define TT_CHECKED 0  // 1: quarantined headers, use-after-release and shared ctxs become statuses
+// 1: released blocks are quarantined; use after release and concurrent use of a ctx fail with a
+// status
+#define TT_CHECKED 0
 #endif
 
-#ifndef TT_HAVE_BASELINE  // the instruction sets that the build holds (TT_ISAS)
+#ifndef TT_HAVE_BASELINE  // the instruction sets in this build (TT_ISAS)
 #define TT_HAVE_BASELINE 1
 #define TT_HAVE_AVX2 1
 #define TT_HAVE_AVX512 1

@@ -1,5 +1,5 @@
-// PointerMap: from addresses to int64s, by open addressing. What was seen before, on walks over
-// trees that share.
+// PointerMap maps addresses to int64s, by open addressing: the visited set of walks over trees that
+// share nodes.
 #pragma once
 
 #include "base/small_vec.h"
@@ -8,8 +8,8 @@ namespace TT_NS {
 
 class PointerMap {
  public:
-  // The value of p; if there is none yet, `value` is put there and returned. *added, if given,
-  // tells which.
+  // Returns the value of p. If p is absent, inserts `value` and returns it. Sets *added
+  // accordingly.
   int64_t find_or_add(const void* p, int64_t value, bool* added = nullptr) {
     if (2 * (n_ + 1) > slots_.size()) grow();
     Slot& s = slot(p);
@@ -21,7 +21,7 @@ class PointerMap {
     }
     return s.value;
   }
-  // The value of p; -1: none.
+  // Returns the value of p, or -1.
   int64_t find(const void* p) { return slots_.empty() || !slot(p).key ? -1 : slot(p).value; }
   bool add(const void* p) {
     bool added;

@@ -9,13 +9,13 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kSpinNs = 20000;  // a worker's wait for the next region
+constexpr int64_t kSpinNs = 20000;  // how long a worker spins for the next region
 constexpr int64_t kTailNs =
     100000;  // a wait for others inside a region, whose end is near; sleeping would cost 45 µs
-constexpr int64_t kWakeNs = 100000;  // work that is worth waking a sleeper for
+constexpr int64_t kWakeNs = 100000;  // work that justifies waking a sleeping worker
 
-// Gate of a region: workers inside + flags. A worker enters only while the gate is open, so one
-// that wakes up late is never waited for.
+// Gate of a region: number of workers inside, and flags. Workers enter only while the gate is open,
+// so nobody waits for a worker that wakes up late.
 constexpr uint32_t kOpen = 1u << 31;
 constexpr uint32_t kAwaited = 1u << 30;  // the caller sleeps until the last worker leaves
 constexpr uint32_t kInside = kAwaited - 1;
@@ -32,8 +32,8 @@ struct Region {
   }
 };
 
-// A thread and its share of the ranges: each thread starts on its own (its cache may hold what it
-// did there before) and then helps the others. Share 0 is the caller's.
+// A thread and its share of the ranges. Each thread starts with its own share (the data may still
+// be in its cache), then helps the others. Share 0 is the caller's.
 struct alignas(64) Share {
   int64_t next, end;
   Pool* pool;
@@ -46,20 +46,21 @@ struct alignas(64) Share {
 
 struct Pool {
   Arena* arena;
-  int32_t pid;      // whose threads these are
-  int32_t threads;  // wanted, the caller's included
+  int32_t pid;      // process that started the threads
+  int32_t threads;  // requested number, the caller included
   int32_t started;  // workers
   int32_t num_shares;
   Share* shares;
-  Mutex busy;         // held during a region of own threads and while threads are changed
-  int64_t missed_ns;  // work that sleepers could have shared, less the pauses since; see run_first
-  int64_t last_ns;    // end of the last region that a sleeper missed
+  Mutex busy;  // held during a region on own threads and while threads are changed
+  // work that sleeping workers could have shared, less the pauses since; see run_first
+  int64_t missed_ns;
+  int64_t last_ns;  // end of the last region that sleeping workers missed
   Mutex executor_lock;
   tt_executor executor;
   bool has_executor;  // atomic
 
   alignas(64) Region region;
-  alignas(64) uint32_t epoch;  // of the newest region; workers sleep on it
+  alignas(64) uint32_t epoch;  // of the latest region; workers sleep on it
   uint32_t sleepers;
   uint32_t stop;
   alignas(64) uint32_t gate;
@@ -71,7 +72,7 @@ void spin_pause() {
   for (int i = 0; i < 16; i++) cpu_pause();
 }
 
-// Claims and runs ranges until none is left, those of share `own` first. At most `limit` ranges.
+// Claims and runs ranges until none is left, those of share `own` first, at most `limit` of them.
 void run_shares(Pool* p, int32_t own, int64_t limit) {
   const Region r = p->region;
   const int32_t count = p->num_shares;
@@ -115,8 +116,7 @@ void close(Pool* p) {
   __atomic_store_n(&p->gate, 0, __ATOMIC_RELAXED);
 }
 
-// Returns the epoch that follows `seen`, if it comes within kSpinNs, counted from the end of a
-// region that is soon over.
+// Returns the epoch after `seen` if it comes within kSpinNs of the end of a running region.
 uint32_t spin_for_epoch(Pool* p, uint32_t seen) {
   const int64_t start = os_now_ns();
   int64_t until = start + kSpinNs;
@@ -130,7 +130,7 @@ uint32_t spin_for_epoch(Pool* p, uint32_t seen) {
   return e;
 }
 
-// Returns the epoch that follows `seen`: spins a little, then sleeps.
+// Returns the epoch after `seen`: spins briefly, then sleeps.
 uint32_t next_epoch(Pool* p, uint32_t seen) {
   uint32_t e = spin_for_epoch(p, seen);
   if (e != seen) return e;
@@ -155,8 +155,8 @@ void worker_main(void* arg) {
   }
 }
 
-// Starts missing workers; they find the open region by themselves. Fewer will do if the system
-// refuses.
+// Starts missing workers, which find the open region by themselves. If the system refuses, the pool
+// has fewer.
 void start_workers(Pool* p) {
   const uint32_t before = __atomic_load_n(&p->epoch, __ATOMIC_RELAXED) - 1;
   while (p->started < p->threads - 1) {
@@ -182,7 +182,7 @@ void free_shares(Pool* p) {
   p->num_shares = 0;
 }
 
-// Publishes the region to workers that are awake.
+// Publishes the region to the workers that are awake.
 void open(Pool* p, const Region& r) {
   p->region = r;
   const int64_t ranges = r.ranges();
@@ -197,12 +197,12 @@ void open(Pool* p, const Region& r) {
   __atomic_fetch_add(&p->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-// In a forked child nobody comes: the caller runs all shares, or, if another thread's region was
-// running at the fork, finds the pool busy. So the pid matters only before threads are started, and
-// a hot region asks no system call.
+// A forked child has no workers: the caller runs all shares, or finds the pool busy if a region was
+// running at the fork. So only code that starts threads checks the pid, and hot regions make no
+// system call.
 
-// True once sleepers have missed work worth kWakeNs: in this region, or in a stream of regions with
-// shorter pauses than work, for which a sleeper that comes late for this one will spin.
+// Returns true once sleeping workers have missed kWakeNs of work: in this region, or in a stream of
+// regions whose pauses are shorter than their work.
 bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
   const double work = double(now - begin) * double(left);
   const int64_t pause = begin - p->last_ns;
@@ -213,8 +213,8 @@ bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
   return wake;
 }
 
-// Calls for more hands if the ranges take long enough, for which it runs the first one if that is
-// not known.
+// Wakes workers if the ranges take long enough. If their duration is unknown, runs the first one to
+// measure it.
 void run_first(Pool* p, int64_t ranges, int64_t range_ns) {
   const uint32_t asleep = __atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST);
   if (asleep == 0 && p->started == p->threads - 1) return;
@@ -246,7 +246,7 @@ void run_own(Pool* p, const Region& r, int64_t range_ns) {
   tls.in_parallel--;
 }
 
-// The host sees range numbers instead of indices, so that its split is tt's.
+// An executor receives range numbers, not indices, so that the split into ranges is always tt's.
 void run_host_ranges(void* ctx, int64_t begin, int64_t end) {
   const Region* r = static_cast<const Region*>(ctx);
   tls.in_parallel++;
@@ -260,7 +260,7 @@ bool get_executor(Pool* p, tt_executor* e) {
   return p->has_executor;
 }
 
-// A host in C++ that throws has one thread.
+// An executor that throws counts as one thread.
 int32_t host_threads(const tt_executor& e) noexcept {
   try {
     return e.num_threads(e.user);
@@ -312,7 +312,7 @@ void pool_set_executor(Pool* p, const tt_executor* e) noexcept {
 tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
   if (n < 1 || n > kMaxThreads || tls.in_parallel) return TT_INVALID_ARG;
   const int32_t pid = os_pid();
-  if (p->pid != pid) {  // a forked child has none of the parent's threads, nor their locks
+  if (p->pid != pid) {  // a forked child has neither the parent's threads nor their locks
     p->pid = pid;
     p->started = 0;
     p->gate = p->sleepers = p->stop = 0;
@@ -350,7 +350,7 @@ tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void
   if (n > r.grain && !tls.in_parallel) {
     if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_host(p, r);
     if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->busy.try_lock()) {
-      // Threads may have been taken away in between.
+      // The number of threads may have been reduced in between.
       if (p->threads > 1) run_own(p, r, range_ns);
       else run_serial(r);
       p->busy.unlock();

@@ -11,14 +11,14 @@ namespace TT_NS {
 using RefCount = int32_t;
 
 TT_INLINE void ref_inc(RefCount* c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
-// For the host, who may lose any number of references: past 2^30 the object stays for ever, and the
-// count never overflows.
+// For applications, which may leak any number of references: past 2^30 the object is immortal, and
+// the count never overflows.
 inline void ref_inc_by_host(RefCount* c) {
   constexpr RefCount kMany = 1 << 30;
   const RefCount before = __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
   if (TT_UNLIKELY(before < 0 || before >= kMany)) __atomic_store_n(c, -kMany, __ATOMIC_RELAXED);
 }
-// True if this was the last reference. A sole owner needs no locked instruction.
+// Returns true if this was the last reference. A sole owner needs no locked instruction.
 TT_INLINE bool ref_dec(RefCount* c) {
   if (__atomic_load_n(c, __ATOMIC_ACQUIRE) == 1) return true;
   return __atomic_fetch_sub(c, 1, __ATOMIC_ACQ_REL) == 1;
@@ -38,7 +38,7 @@ template <class T> class Ref {
   ~Ref() {
     if (p_) unref(p_);
   }
-  // Takes over a reference that the caller owns.
+  // Takes over a reference from the caller.
   static Ref adopt(T* p) {
     Ref r;
     r.p_ = p;
@@ -49,13 +49,13 @@ template <class T> class Ref {
     if (p) ref_inc(&const_cast<T*>(p)->refs);
     return adopt(const_cast<T*>(p));
   }
-  // Gives the reference to the caller.
+  // Hands the reference to the caller.
   T* leak() {
     T* p = p_;
     p_ = nullptr;
     return p;
   }
-  // In line, for the hot ways on which an object ends; a destructor is not.
+  // Inlined on the hot paths that end an object; the destructor is not.
   TT_INLINE void reset() {
     T* p = leak();
     if (p && ref_dec(&p->refs)) T::destroy(p);
@@ -63,11 +63,11 @@ template <class T> class Ref {
   T* get() const { return p_; }
   T& operator*() const { return *p_; }
   T* operator->() const { return p_; }
-  operator const T&() const { return *p_; }  // lends
+  operator const T&() const { return *p_; }  // borrows
   explicit operator bool() const { return p_ != nullptr; }
 
  private:
-  // Out of line: a destructor stands twice at every use, once for the way of exceptions.
+  // Out of line: every use has the destructor twice, once for exceptions.
   static TT_NOINLINE void unref(T* p) noexcept {
     if (ref_dec(&p->refs)) T::destroy(p);
   }

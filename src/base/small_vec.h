@@ -14,7 +14,7 @@ namespace TT_NS {
 template <class T, int N> class SmallVec {
  public:
   SmallVec() = default;
-  // By way of SmallVec(), so that a copy that fails half-way is destroyed.
+  // Delegates to SmallVec(), so that a copy that fails half-way is destroyed.
   explicit SmallVec(Span<const T> s) : SmallVec() { append(s); }
   SmallVec(std::initializer_list<T> l) : SmallVec() { append({l.begin(), int64_t(l.size())}); }
   SmallVec(const SmallVec& o) : SmallVec() { append({o.p_, o.n_}); }
@@ -80,7 +80,7 @@ template <class T, int N> class SmallVec {
   void reserve(int64_t n) {
     if (n > cap_) grow(n);
   }
-  // Room for n more behind the last; whoever has constructed them there tells by `extended`.
+  // Makes room for n more elements at the end. The caller constructs them, then calls `extended`.
   T* room_for(int64_t n) {
     reserve(n_ + n);
     return p_ + n_;

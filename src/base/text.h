@@ -1,4 +1,4 @@
-// Text: a zero-terminated string that grows; short ones stay inline.
+// Text: a growable zero-terminated string; short ones are stored inline.
 #pragma once
 
 #include "base/format.h"

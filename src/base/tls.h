@@ -1,4 +1,4 @@
-// The one thread-local object of tt: what the running call on this thread is. Initial-exec,
+// tt's only thread-local object: the state of the running call on this thread. Initial-exec,
 // trivially destructible.
 #pragma once
 
@@ -11,14 +11,13 @@ struct Heap;
 struct ErrorRecord;
 
 struct Tls {
-  Ctx* ctx;            // of the running call, NULL outside one; set and restored by the C boundary
-  Heap* heap;          // where the running call allocates
+  Ctx* ctx;    // of the running call, NULL outside of calls; set and restored at the C boundary
+  Heap* heap;  // where the running call allocates
   ErrorRecord* error;  // where fail() writes
-  const char* op;      // name for error texts
-  void* free_list;  // autograd nodes waiting to be freed: long chains are freed by a loop, not by
-                    // recursion
+  const char* op;      // operator name for error messages
+  void* free_list;  // autograd nodes waiting to be freed: a loop, not recursion, frees long chains
   Heap* heaps;      // the heaps that this thread owns, one per arena
-  // __cxa_eh_globals of the C++ runtime, in libtt.so alone (cxx_runtime.cpp); its last four bytes
+  // __cxa_eh_globals of the C++ runtime, in libtt.so only (cxx_runtime.cpp); the last four bytes
   // are padding
   void* caught_exceptions;
   uint32_t uncaught_exceptions;
