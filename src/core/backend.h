@@ -1,5 +1,5 @@
 // DeviceBackend: the POD table that a device library fills. No Tensor, exception or allocation of
-// tt's crosses it.
+// tt crosses it.
 #pragma once
 
 #include "core/kernel.h"
@@ -9,12 +9,12 @@ namespace TT_NS {
 constexpr int kMaxKernels = 512;
 constexpr int kMaxDevices = 16;
 
-// Runs a plan on a stream, all its stages; 0 or a tt_status. The plan is copied before the call
-// returns.
+// Runs all stages of a plan on a stream. Returns 0 or a tt_status. The plan is copied before the
+// call returns.
 using DeviceKernel = int32_t (*)(int32_t device, const void* plan, void* stream, void* workspace);
 enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
-// What libtt offers the library.
+// Functions that libtt provides to the library.
 struct DeviceHost {
   size_t struct_size;
   void (*log)(int32_t level,
@@ -23,14 +23,14 @@ struct DeviceHost {
 };
 
 struct DeviceBackend {
-  uint64_t build_id;  // first for ever: all that a library of another build may be asked
-                      // (plan/backend_id.h)
+  uint64_t build_id;  // always the first field: the only one that may be read from a library of
+                      // another build (plan/backend_id.h)
   int32_t n_devices;
   int32_t n_kernels;
   int32_t (*raw_alloc)(int32_t device, size_t bytes, void** out);
   void (*raw_free)(int32_t device, void* p);
   int32_t (*copy)(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
-                  void* stream);  // async; d2h waits
+                  void* stream);  // async; a copy from device to CPU waits
   int32_t (*stream_sync)(int32_t device,
                          void* stream);  // 0, or the status of work that failed since the last call
   int32_t (*event_new)(int32_t device, void** out);
@@ -38,17 +38,18 @@ struct DeviceBackend {
   int32_t (*event_record)(int32_t device, void* event, void* stream);
   int32_t (*event_done)(int32_t device, void* event);  // 1 yes, 0 no
   size_t (*workspace_bytes)(int32_t kernel,
-                            const void* plan);  // scratch memory that kernels[kernel] wants
+                            const void* plan);  // scratch memory needed by kernels[kernel]
   DeviceKernel kernels[kMaxKernels];            // by Kernel::id; NULL: not implemented
 };
 
-// The one symbol that a library exports. Another build_id than its own: returns TT_ABI, *out being
-// a table of which only build_id counts.
+// The only symbol that a library exports. If build_id is not its own, it returns TT_ABI and sets
+// *out to a table in which only build_id is valid.
 using DeviceEntry = int32_t (*)(uint64_t build_id, const DeviceHost* host,
                                 const DeviceBackend** out);
 constexpr char kCudaEntryName[] = "tt_cuda_backend";
 
-// Registered once per process; later calls with the same table succeed, with another one fail.
+// Registers the backend once per process. Later calls succeed with the same table and fail with
+// another.
 bool set_cuda_backend(const DeviceBackend* b) noexcept;
 const DeviceBackend* cuda_backend() noexcept;  // NULL: none
 

@@ -42,7 +42,7 @@ void ask_host(bool now) {
   Ctx& c = ctx();
   auto* token = reinterpret_cast<CancelToken*>(c.cancel);
   if (token && __atomic_load_n(&token->cancelled, __ATOMIC_RELAXED))
-    fail(TT_CANCELLED, "cancelled by the host");
+    fail(TT_CANCELLED, "cancelled by the application");
   if (!c.poll) return;
   const int64_t time = os_now_ns();
   if (!now && time < c.poll->next_ns) return;

@@ -1,6 +1,5 @@
-// CallbackScope: what every call into host code is wrapped in. The host may use the ctx inside;
-// scopes and masks are put aside and restored, the running call's record becomes the cause of a
-// failure.
+// CallbackScope wraps every call into application code, which may use the ctx. Scopes and masks are
+// set aside and restored; the error record of the running call becomes the cause of a failure.
 #pragma once
 
 #include "core/ctx.h"
@@ -45,11 +44,11 @@ class CallbackScope {
   Ctx* c_;
 };
 
-// After a callback returned `status` != 0: fails with CALLBACK (CANCELLED stays), the inner error
-// as cause.
+// For a callback that returned `status` != 0: fails with CALLBACK (CANCELLED is kept), with the
+// inner error as cause.
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
-// Calls f() in a CallbackScope; a C++ exception that leaves it becomes CALLBACK.
+// Calls f() in a CallbackScope. A C++ exception that leaves it becomes CALLBACK.
 template <class F> void call_host(const char* what, bool keep_masks, F f) {
   tt_status status;
   ctx().error.view.code = TT_OK;
@@ -66,7 +65,7 @@ template <class F> void call_host(const char* what, bool keep_masks, F f) {
   }
   if (status) fail_callback(what, status);
 }
-// The same, after the host's poll.
+// The same, after polling the application.
 template <class F> void run_callback(const char* what, bool keep_masks, F f) {
   if (TT_UNLIKELY(ctx().watched)) ask_host(true);
   call_host(what, keep_masks, f);

@@ -154,8 +154,8 @@ static void launch_body(void* p, int64_t begin, int64_t end) {
     __atomic_store_n(&b->status, s, __ATOMIC_RELAXED);
 }
 
-// In ranges of `grain`, of which a host that may want to end the call waits for at most
-// kRangesBetweenPolls.
+// Launches in ranges of `grain` units; a cancellation or poll waits for at most kRangesBetweenPolls
+// of them.
 static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int64_t grain) {
   constexpr int64_t kRangesBetweenPolls = 1024;
   const bool in_parts = ctx().watched && units / grain > kRangesBetweenPolls;

@@ -1,4 +1,4 @@
-// Runtime (shared) and Ctx (one thread at a time): all state of tt that is not a tensor's.
+// Runtime (shared) and Ctx (one thread at a time): all state of tt that is not part of a tensor.
 #pragma once
 
 #include "base/os.h"
@@ -14,15 +14,15 @@ struct OpInfo;
 struct CustomOp;
 class UndoLog;
 
-// What a mode keeps on a ctx.
+// State of a mode on a ctx.
 struct CtxPart {
   void (*destroy_fn)(CtxPart*) noexcept;
 };
 
-// What the streams of new ctxs are derived from.
+// The streams of new ctxs are derived from it.
 struct SeedState {
   uint64_t seed;
-  uint64_t n_ctxs;  // made since the seed was set; the n-th draws stream n
+  uint64_t n_ctxs;  // ctxs made since the seed was set; the n-th draws stream n
 };
 
 struct Runtime {
@@ -32,16 +32,16 @@ struct Runtime {
   Pool* pool;
   tt_logger logger;
   Isa isa;
-  Mutex* mutex;  // guards what is below
+  Mutex* mutex;  // guards the fields below
   DeviceAlloc* device_alloc[kMaxDevices];
-  ExtDevice* ext[kMaxExt];  // by index; set under the mutex, never taken away
+  ExtDevice* ext[kMaxExt];  // by index; set under the mutex, never removed
   CustomOp* custom_ops;     // list, newest first (ext/custom_op.h)
   SeedState seeds;
-  bool seeded;           // false: seeds is filled from the system's entropy when it is first needed
+  bool seeded;           // false: seeds is filled from the system's entropy when first needed
   int64_t live_handles;  // relaxed atomic
   static void destroy(Runtime*) noexcept;
 };
-// Formats a line for the host's logger, if there is one; never fails.
+// Formats a line for the application's logger, if there is one; never fails.
 template <class... A> TT_COLD void log_line(const Runtime* rt, int32_t level, const char* format,
                                             const A&... a) noexcept {
   if (!rt->logger.log) return;
@@ -50,19 +50,20 @@ template <class... A> TT_COLD void log_line(const Runtime* rt, int32_t level, co
   format_to(text, int64_t(sizeof text), format, {args, int64_t(sizeof...(A))});
   try {
     rt->logger.log(rt->logger.user, level, text);
-  } catch (...) {  // a host in C++; the line is lost
+  } catch (...) {  // from a C++ application; the line is lost
   }
 }
-// Set when the first custom operator is registered, so that core need not know them.
+// Set when the first custom operator is registered, so that core does not depend on them.
 extern void (*destroy_custom_ops)(CustomOp*) noexcept;
-// isa < 0: the best that the processor has. NULL on OOM.
+// isa < 0: the best that the processor supports. NULL on OOM.
 Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept;
-// Fails with DEVICE or OOM; arg: the argument that names the device.
+// Fails with DEVICE or OOM; arg is the argument that names the device.
 DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device, const char* arg = "");
 SeedState runtime_seed_state(Runtime*) noexcept;
 void runtime_set_seed_state(Runtime*, const SeedState&) noexcept;
 
-// Outs of open scopes: one stack of owned tensors, frames mark where each scope begins.
+// Outputs of open scopes: one stack of owned tensors, with frames that mark the start of each
+// scope.
 struct ScopeStack {
   Tensor** items;
   int64_t n, cap;
@@ -70,14 +71,14 @@ struct ScopeStack {
   int64_t n_frames, cap_frames;
 };
 
-// What tt_ctx_set_poll has registered; a call of fn holds a reference.
+// The callback of tt_ctx_set_poll; a running call of fn holds a reference.
 struct HostPoll {
   uint32_t tag;
   RefCount refs;
   tt_status (*fn)(void* user, tt_ctx* ctx);
   void* user;
   void (*drop)(void* user);
-  int64_t next_ns;  // not before
+  int64_t next_ns;  // earliest time of the next call
   static void destroy(HostPoll*) noexcept;
 };
 
@@ -85,27 +86,27 @@ struct Ctx {
   uint32_t tag;
   RefCount refs;
   uint64_t include, exclude;  // dispatch masks
-  Heap* heap;                 // of the runtime and the thread that used the ctx last
+  Heap* heap;                 // of the runtime and of the thread that used the ctx last
   Runtime* rt;                // owned
   int32_t isa;                // column of Kernel::cpu
-  uint32_t busy_thread;       // (TT_CHECKED) which thread is inside a call
+  uint32_t busy_thread;       // (TT_CHECKED) the thread that is inside a call
   Generator* gen;             // owned default generator
   ScopeStack scopes;
   tt_cancel* cancel;   // polled between kernels; may be NULL
-  HostPoll* poll;      // the same
-  int32_t until_poll;  // small kernels until the clock is read
-  bool watched;        // there is a cancel token or a poll
+  HostPoll* poll;      // may be NULL
+  int32_t until_poll;  // small kernels left until the clock is read
+  bool watched;        // there is a cancel token or a poll callback
   CtxPart* profiler;   // modes/profiler.h
   CtxPart* trace;      // modes/trace.h
   int32_t depth;       // nested calls
   UndoLog* undo;       // of the innermost call that has one (ops/undo.h)
   void (*anomaly)(GraphNode& node,
-                  const TensorRef* grads);  // looks at what a node's formula gave
+                  const TensorRef* grads);  // checks the gradients of a node's formula
                                             // (autograd/anomaly.h); NULL: off
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
 };
-Ctx* ctx_new(Runtime* rt) noexcept;  // takes a reference of its own; NULL on OOM
+Ctx* ctx_new(Runtime* rt) noexcept;  // takes its own reference; NULL on OOM
 
 struct CancelToken {
   uint32_t tag;
@@ -115,18 +116,20 @@ struct CancelToken {
 };
 
 TT_INLINE Ctx& ctx() { return *tls.ctx; }
-void ctx_rebind(Ctx*);  // after a move to another thread: picks that thread's heap; fails with OOM
-// Asks the cancel token and, if it is time (or `now`), the host; fails with CANCELLED or CALLBACK.
+// after a move to another thread: switches to that thread's heap; fails with OOM
+void ctx_rebind(Ctx*);
+// Polls the cancel token and, if it is time (or `now`), the application; fails with CANCELLED or
+// CALLBACK.
 void ask_host(bool now = false);
-// Between kernels and parts of long ones. The clock is read before large ones, and before one in
-// some of the small ones.
+// Called between kernels and between parts of long ones. The clock is read before large kernels,
+// and before some of the small ones.
 void ask_in_passing(bool large);
 inline void poll_host(bool large) {
   if (TT_UNLIKELY(ctx().watched)) ask_in_passing(large);
 }
 
-// While it lives the call writes what must not stay in part, or holds a lock: the host is not
-// asked, a cancellation waits.
+// During its lifetime the call writes data that must not remain incomplete, or holds a lock: the
+// application is not polled, and cancellation waits.
 struct CommitGuard {
   bool watched = ctx().watched;
   CommitGuard() { ctx().watched = false; }
@@ -134,11 +137,11 @@ struct CommitGuard {
   CommitGuard(const CommitGuard&) = delete;
 };
 
-// Keys in `include` that only watch (dispatch/key.h: Trace, Profile): callbacks of the host keep
-// them.
+// Keys in `include` that only observe (dispatch/key.h: Trace, Profile). Callbacks of the
+// application keep them.
 constexpr uint64_t kWatchKeys = uint64_t(3) << 13;
 
-// Masks of a scope in C++: restores them on exit.
+// Restores the dispatch masks at the end of a C++ scope.
 struct MaskGuard {
   uint64_t include, exclude;
   MaskGuard(uint64_t more_excluded) : include(ctx().include), exclude(ctx().exclude) {
@@ -152,15 +155,15 @@ struct MaskGuard {
 };
 
 constexpr int64_t kParallelGrain =
-    32768;  // elements below which a kernel stays on the calling thread
+    32768;  // below this number of elements a kernel stays on the calling thread
 
-// Runs a kernel over [0, units) on a tensor's device: CPU (split by `grain`), the device backend,
-// or not at all on META.
+// Runs a kernel over [0, units) on a tensor's device: on the CPU (split by `grain`), on the device
+// backend, or not at all on META.
 void launch(const Kernel& k, Device device, const void* plan, int64_t units,
             int64_t grain = kParallelGrain);
 
-// The scratch memory of a kernel on a device, had before any kernel of a call runs. On the CPU, and
-// on META, there is none.
+// The scratch memory of a kernel on a device, allocated before any kernel of a call runs. On the
+// CPU and on META there is none.
 class DeviceWorkspace {
  public:
   DeviceWorkspace(const Kernel& k, Device device,
@@ -168,7 +171,7 @@ class DeviceWorkspace {
   DeviceWorkspace(DeviceWorkspace&& o) noexcept;
   ~DeviceWorkspace();
   Device device() const { return device_; }
-  void launch(const Kernel& k, const void* plan);  // nothing where a device has no kernels
+  void launch(const Kernel& k, const void* plan);  // does nothing on a device without kernels
 
  private:
   Device device_;

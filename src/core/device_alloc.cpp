@@ -20,10 +20,10 @@ const DeviceBackend* cuda_backend() noexcept {
 }
 
 // Blocks are rounded up to a class: 4 steps per power of two from 512 B on, so at most 25 % is
-// slack.
+// unused.
 constexpr int kClasses = 160;
 
-struct FreeBlock {  // host-side record of a cached device block
+struct FreeBlock {  // CPU-side record of a cached device block
   FreeBlock* next;
   void* p;
 };

@@ -9,7 +9,7 @@ Dtype promote(Dtype a, Dtype b) noexcept {
     Dtype t = a;
     a = b;
     b = t;
-  }  // codes ascend with the lattice, but for these pairs:
+  }  // codes ascend with the lattice, except for these pairs:
   if (a == Dtype::kU8 && (b == Dtype::kI8)) return Dtype::kI16;
   if (a == Dtype::kF16 && b == Dtype::kBF16) return Dtype::kF32;
   if (a == Dtype::kF64 && b == Dtype::kC64) return Dtype::kC128;

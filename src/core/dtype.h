@@ -29,8 +29,8 @@ constexpr bool is_complex(Dtype d) { return d >= Dtype::kC64; }
 constexpr bool is_float(Dtype d) { return d >= Dtype::kF16 && d <= Dtype::kF64; }
 constexpr bool is_integral(Dtype d) { return d >= Dtype::kU8 && d <= Dtype::kI64; }  // without bool
 constexpr bool is_differentiable(Dtype d) { return d >= Dtype::kF16; }
-// 0 bool, 1 integral, 2 floating, 3 complex: what weak operands (scalars, 0-dim tensors) are judged
-// by.
+// 0 bool, 1 integral, 2 floating, 3 complex: the category that decides promotion of scalars and
+// 0-dim tensors.
 constexpr int category(Dtype d) {
   return d == Dtype::kBool ? 0 : is_integral(d) ? 1 : is_float(d) ? 2 : 3;
 }
@@ -41,9 +41,9 @@ constexpr Dtype complex_of(Dtype d) {
   return d == Dtype::kF64 || d == Dtype::kC128 ? Dtype::kC128 : Dtype::kC64;
 }
 
-// torch.promote_types.
+// Same as torch.promote_types.
 Dtype promote(Dtype a, Dtype b) noexcept;
-// torch.can_cast(from, to): same or higher category.
+// Same as torch.can_cast(from, to): same or higher category.
 constexpr bool can_cast(Dtype from, Dtype to) { return category(from) <= category(to); }
 
 inline FmtArg fmt(Dtype d) { return fmt_dtype(int32_t(d)); }

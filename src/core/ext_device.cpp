@@ -26,7 +26,7 @@ char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
   void* p = nullptr;
   try {
     p = d.def.alloc(d.def.user, bytes);
-  } catch (...) {  // a host in C++ that throws has no room
+  } catch (...) {  // an allocator that throws is out of memory
   }
   if (!p) return nullptr;
   const int64_t now = __atomic_add_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
@@ -39,7 +39,7 @@ char* ext_get(ExtDevice& d, int64_t bytes) noexcept {
 void ext_put(ExtDevice& d, char* p, int64_t bytes) noexcept {
   try {
     d.def.free(d.def.user, p, bytes);
-  } catch (...) {  // a host in C++; the process must not end
+  } catch (...) {  // from a C++ application; the process must not end
   }
   __atomic_sub_fetch(&d.in_use, bytes, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
-// ExtDevice: a device of the host, registered with a runtime at run time. Memory and operators come
-// through callbacks.
+// ExtDevice: a device that the application registers with a runtime. Callbacks implement its memory
+// and operators.
 #pragma once
 
 #include "base/ref.h"
@@ -22,10 +22,10 @@ struct ExtDef {
 };
 
 constexpr int kMaxExt = 8;
-constexpr int kMaxExtName = 32;  // with the closing 0
+constexpr int kMaxExtName = 32;  // with the terminating zero
 
-// The runtime holds a reference, and each storage on the device: its memory goes back through
-// def.free whenever that is.
+// The runtime and each storage on the device hold a reference; memory is returned through def.free
+// whenever its storage ends.
 struct ExtDevice {
   RefCount refs;
   int32_t index;
@@ -38,7 +38,7 @@ struct ExtDevice {
 ExtDevice* find_ext(Runtime*, int32_t index) noexcept;  // NULL: none
 ExtDevice& ext_device(int32_t index,
                       const char* arg = "");  // of the running call's runtime; fails with DEVICE
-// bytes > 0; NULL if the device has no room.
+// Requires bytes > 0. Returns NULL if the device is out of memory.
 char* ext_get(ExtDevice&, int64_t bytes) noexcept;
 void ext_put(ExtDevice&, char* p, int64_t bytes) noexcept;
 void ext_copy(ExtDevice&, void* dst, const void* src, int64_t bytes,

@@ -7,15 +7,14 @@
 
 namespace TT_NS {
 
-// What a random kernel or a gradient formula needs to draw the same numbers again.
+// State with which a random kernel or a gradient formula reproduces the same numbers.
 struct Rng {
   uint64_t seed = 0;
   uint64_t offset = 0;  // in counters of four 32-bit words
 };
 
-// Seed of the stream with this number: the given seed for number 0, another one for each other
-// number. It is seed XOR the number-th output of SplitMix64 started at 0 (Steele, Lea, Flood,
-// OOPSLA 2014), whose output function is a bijection that maps 0 to 0.
+// Seed of stream `number`: the given seed for 0, else seed XOR the number-th output of SplitMix64
+// started at 0 (Steele, Lea, Flood, OOPSLA 2014), a bijection that maps 0 to 0. All streams differ.
 constexpr uint64_t stream_seed(uint64_t seed, uint64_t number) {
   uint64_t z = number * 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -23,7 +22,7 @@ constexpr uint64_t stream_seed(uint64_t seed, uint64_t number) {
   return seed ^ z ^ (z >> 31);
 }
 
-// Threads may draw from one at once: each draw has numbers of its own.
+// Threads may share one: each draw gets its own numbers.
 struct Generator {
   uint32_t tag;
   RefCount refs;
@@ -38,14 +37,14 @@ struct Generator {
     Lock lock(mutex);
     next = to;
   }
-  // Moves on by so many counters; where they begin.
+  // Reserves `counters` counters and returns the first.
   Rng take(uint64_t counters) noexcept {
     Lock lock(mutex);
     const Rng begin = next;
     next.offset += counters;
     return begin;
   }
-  // What was taken, unused; lost if somebody has drawn since.
+  // Returns unused counters; they are lost if another draw came in between.
   void give_back(const Rng& begin, uint64_t counters) noexcept {
     Lock lock(mutex);
     if (next.seed == begin.seed && next.offset == begin.offset + counters) next = begin;

@@ -1,4 +1,4 @@
-// f16 and bf16 as bits: conversion to float, and from float with round to nearest, ties to even.
+// f16 and bf16 as bits: conversion to float, and from float by round to nearest, ties to even.
 #pragma once
 
 #include "base/platform.h"
@@ -11,7 +11,7 @@ TT_INLINE uint32_t float_to_bits(float f) { return __builtin_bit_cast(uint32_t, 
 TT_INLINE float bf16_to_float(uint16_t h) { return bits_to_float(uint32_t(h) << 16); }
 TT_INLINE uint16_t float_to_bf16(float f) {
   uint32_t u = float_to_bits(f);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return uint16_t((u >> 16) | 0x40);  // stays nan
+  if ((u & 0x7fffffffu) > 0x7f800000u) return uint16_t((u >> 16) | 0x40);  // remains nan
   return uint16_t((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int64_t kEdge = 3, kThreshold = 1000, kLineWidth = 80;
 constexpr int kDigits = 4;
-constexpr int kMaxText = 352;  // of one number
+constexpr int kMaxText = 352;  // bytes of one number
 
-// Text that may not fit: counts on past the end.
+// Text in a buffer that may be too small: counts past the end.
 struct Writer {
   char* out;
   int64_t cap;
@@ -33,7 +33,7 @@ struct Writer {
   void space(int64_t count) {
     while (count-- > 0) put(" ", 1);
   }
-  // (2, 3), (4,), ()
+  // Writes (2, 3), (4,) or ().
   void put_shape(Ints sizes) {
     put("(");
     for (int64_t i = 0; i < sizes.n; i++) {
@@ -44,13 +44,13 @@ struct Writer {
   }
 };
 
-// One format for all numbers of a tensor, or for all real or imaginary parts.
+// The common format of all numbers of a tensor, or of all real or imaginary parts.
 struct Column {
   bool real = false;     // floating point
-  bool integers = true;  // (real) every finite value is one: written "1."
+  bool integers = true;  // (real) every finite value is an integer: written "1."
   bool scientific = false;
   int64_t width = 1;
-  double low = 0, high = 0;  // magnitudes of the finite values that are not 0
+  double low = 0, high = 0;  // magnitudes of the finite nonzero values
 
   int write(char* out, double v, int64_t i, bool boolean) const;
   void look(double v);
@@ -75,7 +75,7 @@ void Column::look(double v) {
   if (a < 0x1p53 && v != double(int64_t(v))) integers = false;
 }
 
-// Zeros, infinities and nan do not count: they are padded to what the others need.
+// Skips zeros, infinities and nan: they are padded to the width of the others.
 void Column::measure(double v, int64_t i, bool boolean) {
   if (real && (!isfinite(v) || v == 0)) return;
   char text[kMaxText];
@@ -106,7 +106,7 @@ class Printer {
   Column re_, im_;
 };
 
-// f on every element that is shown.
+// Calls f for every element that is shown.
 template <class F> void Printer::each(int64_t dim, const char* at, F f) const {
   if (dim == t_.ndim) return f(load_scalar(at, t_.dtype));
   const int64_t n = t_.size(dim);
@@ -133,7 +133,7 @@ void Printer::format_columns() {
   parts([&](Column& c, double v, int64_t i) { c.measure(v, i, boolean); });
 }
 
-// The number, right-aligned in its column. Returns the length.
+// Writes the number right-aligned in its column. Returns the length.
 int64_t Printer::pad(const Column& c, char* text, double v, int64_t i) const {
   char number[kMaxText];
   const int64_t n = c.write(number, v, i, t_.dtype == Dtype::kBool);
@@ -156,7 +156,7 @@ void Printer::put_element(const char* at) {
   w_.put("j");
 }
 
-// A line break after as many elements as fit into the width; "..." takes the place of one.
+// Breaks the line when the width is full; "..." counts as one element.
 void Printer::put_row(const char* at, int64_t indent) {
   const int64_t dim = t_.ndim - 1;
   const int64_t n = t_.size(dim);
@@ -208,11 +208,11 @@ void Printer::print() {
   put_dim(0, t_.data, w_.line);
 }
 
-// "key=value" behind the values: on the same line while that is short enough.
+// "key=value" after the values, on the same line if it fits.
 class Suffixes {
  public:
   Suffixes(Writer& w, int64_t indent) : w_(w), indent_(indent), line_(w.line + 2) {}
-  // extra: what PyTorch writes more.
+  // extra: additional characters that PyTorch writes.
   template <class F> void add(F write, int64_t extra = 0) {
     Writer probe{nullptr, 0};
     write(probe);
@@ -233,7 +233,7 @@ class Suffixes {
   int64_t indent_, line_;
 };
 
-// PyTorch's name of a node: MulBackward0 of mul, ScaleBackward of a function Scale.
+// Writes PyTorch's name of a node: MulBackward0 for mul, ScaleBackward for a function Scale.
 void put_node(Writer& w, const char* op) {
   const bool function = *op >= 'A' && *op <= 'Z';
   for (bool first = true; *op; op++) {

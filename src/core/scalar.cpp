@@ -19,7 +19,7 @@ bool valid_scalar(const tt_scalar* s) {
   return s && s->kind >= TT_SCALAR_BOOL && s->kind <= TT_SCALAR_COMPLEX;
 }
 
-// Integers wrap as in two's complement; bools count as integers.
+// Integers wrap in two's complement; bools count as integers.
 template <class I, class D>
 static Scalar combine(const Scalar& a, const Scalar& b, I ints, D reals) {
   if (a.is_complex() || b.is_complex())

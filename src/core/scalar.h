@@ -1,5 +1,5 @@
-// Scalar: a number of the host with its kind (bool, int, float, complex), and exact-where-possible
-// arithmetic on it.
+// Scalar: a number with its kind (bool, int, float, complex), and arithmetic that is exact where
+// possible.
 #pragma once
 
 #include "core/dtype.h"
@@ -9,7 +9,7 @@ namespace TT_NS {
 struct Scalar : tt_scalar {
   constexpr Scalar() : tt_scalar{TT_SCALAR_INT, 0, 0, 0, 0} {}
   constexpr Scalar(const tt_scalar& s) : tt_scalar(s) {}
-  Scalar(const void*) = delete;  // a pointer is no bool
+  Scalar(const void*) = delete;  // a pointer is not a bool
   constexpr Scalar(double v) : tt_scalar{TT_SCALAR_FLOAT, 0, 0, v, 0} {}
   constexpr Scalar(bool v) : tt_scalar{TT_SCALAR_BOOL, 0, v, 0, 0} {}
   template <class T>
@@ -24,16 +24,15 @@ struct Scalar : tt_scalar {
   int category() const { return kind - 1; }
   double real() const { return kind <= TT_SCALAR_INT ? double(i) : re; }
   double imag() const { return is_complex() ? im : 0; }
-  // Truncates; out-of-range and nan give INT64_MIN.
+  // Truncates; nan and values out of range give INT64_MIN.
   int64_t to_int() const;
   bool is_zero() const { return real() == 0 && imag() == 0; }
   bool is_one() const { return real() == 1 && imag() == 0; }
-  // The dtype that a 0-dim tensor of this value gets.
+  // The dtype of a 0-dim tensor of this value.
   Dtype natural_dtype() const;
 };
 static_assert(sizeof(Scalar) == sizeof(tt_scalar));
-// A number that the program's text names: read from memory that was not just written in smaller
-// parts.
+// A constant as a Scalar in static storage: reading it never waits for a store to the stack.
 template <auto Value> inline constexpr Scalar kScalar{Value};
 
 Scalar operator+(const Scalar& a, const Scalar& b);
@@ -43,10 +42,10 @@ Scalar operator-(const Scalar& a);
 inline Scalar conj(const Scalar& a) { return a.is_complex() ? Scalar::complex(a.re, -a.im) : a; }
 bool valid_scalar(const tt_scalar* s);
 
-// s has a value in d: no overflow, no imaginary part lost, no nan as an integer. Negative numbers
-// may wrap into uint8.
+// Returns whether s has a value in d: no overflow, no lost imaginary part, no nan as an integer.
+// Negative numbers may wrap into uint8.
 bool fits(const Scalar& s, Dtype d) noexcept;
-// Writes s as one element of dtype d (float to int truncates).
+// Writes s as one element of dtype d; float to int truncates.
 void store_scalar(void* out, Dtype d, const Scalar& s) noexcept;
 // Reads one element.
 Scalar load_scalar(const void* p, Dtype d) noexcept;

@@ -11,7 +11,7 @@ int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
     if (s < 0) fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
     zero |= s == 0;
   }
-  for (int64_t s : sizes)  // without zeros: strides must not overflow either
+  for (int64_t s : sizes)  // zeros are skipped: strides must not overflow either
     if (__builtin_mul_overflow(n, s ? s : 1, &n))
       fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
   if (__builtin_mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
@@ -105,7 +105,7 @@ Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
   return out;
 }
 
-// Groups runs of source dims that are contiguous among themselves and fills each with target dims.
+// Groups source dims that are contiguous with each other and splits each group into target dims.
 bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out) {
   if (numel_of(sizes) == 0) {
     contiguous_strides(to, out);
@@ -152,7 +152,7 @@ bool is_contiguous(Ints sizes, Ints strides) {
   return true;
 }
 
-// Indices of the dims with size > 1, by ascending stride.
+// Lists the dims of size > 1 by ascending stride. Returns their number.
 static int64_t sorted_dims(Ints sizes, Ints strides, int64_t* order) {
   int64_t n = 0;
   for (int64_t d = 0; d < sizes.n; d++) {

@@ -9,15 +9,15 @@ namespace TT_NS {
 constexpr int kMaxDims = 64;
 using Shape = SmallVec<int64_t, 8>;
 
-// The largest stride of a dimension whose elements it does not part: its bytes are a number for
+// The largest stride kept for a dimension of size 1, so that it is a valid number of bytes for
 // every dtype.
 constexpr int64_t kMaxIdleStride = int64_t(1) << 56;
-// strides, those of dimensions without a second element at most kMaxIdleStride.
+// Returns strides, with those of dimensions of size 0 or 1 limited to kMaxIdleStride.
 Shape usable_strides(Ints sizes, Ints strides);
 
 // Product of sizes; fails on negative sizes, more than 64 dims, or an overflow of the byte count.
 int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg);
-int64_t numel_of(Ints sizes);  // of a shape that a tensor has
+int64_t numel_of(Ints sizes);  // of the shape of an existing tensor
 inline void contiguous_strides(Ints sizes, int64_t* strides) {
   int64_t step = 1;
   for (int64_t d = sizes.n - 1; d >= 0; d--) {
@@ -25,18 +25,18 @@ inline void contiguous_strides(Ints sizes, int64_t* strides) {
     step *= max<int64_t>(sizes[d], 1);
   }
 }
-// Of sizes [N, C, spatial…] whose channels lie innermost, N outermost; as PyTorch's, 0 may be among
-// them.
+// For sizes [N, C, spatial…]: channels innermost, N outermost. As in PyTorch, sizes may be 0.
 Shape channels_last_strides(Ints sizes);
-// -n … n-1 -> 0 … n-1 (0-dim tensors take -1 and 0); fails with INDEX.
+// Maps -n … n-1 to 0 … n-1 (0-dim tensors accept -1 and 0); fails with INDEX.
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* arg = "dim");
-// Sorted unique set as a bit mask; an empty list means all dims when `empty_is_all`.
+// Returns a set of dims as a bit mask; duplicates fail. An empty list means all dims if
+// `empty_is_all`.
 uint64_t dim_mask(Ints dims, int64_t ndim, bool empty_is_all, const char* arg = "dim");
 Shape broadcast_shapes(Ints a, Ints b, const char* a_name, const char* b_name);
 bool broadcastable_to(Ints from, Ints to);
 // Replaces one -1 so that the product is numel; fails otherwise.
 Shape infer_size(Ints sizes, int64_t numel, const char* arg);
-// True iff infer_size(sizes, numel) is sizes.
+// Returns whether infer_size(sizes, numel) equals sizes.
 inline bool is_size_of(Ints sizes, int64_t numel) {
   int64_t n = 1;
   bool zero = false;
@@ -47,12 +47,15 @@ inline bool is_size_of(Ints sizes, int64_t numel) {
   }
   return (zero ? 0 : n) == numel;
 }
-// Strides that view a tensor (sizes, strides) as `to` without a copy; false if there are none.
+// Computes strides that view a tensor (sizes, strides) as `to` without a copy; false if there are
+// none.
 bool view_strides(Ints sizes, Ints strides, Ints to, int64_t* out);
 bool is_contiguous(Ints sizes, Ints strides);
-// Each element has its own address and they fill one run: some permutation is contiguous.
+// Returns whether the elements have distinct addresses without gaps: some permutation is
+// contiguous.
 bool is_dense(Ints sizes, Ints strides);
-// True if two indices may share an address (exact for strides sorted by size, else conservative).
+// Returns whether two indices may share an address: exact if strides sorted by size nest, else
+// conservative.
 bool may_overlap_self(Ints sizes, Ints strides);
 
 }  // namespace TT_NS

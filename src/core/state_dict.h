@@ -1,5 +1,5 @@
-// StateDict: named tensors in order. What a module's or optimizer's state is, and what a checkpoint
-// holds.
+// StateDict: named tensors in order, such as the state of a module or optimizer, or the content of
+// a checkpoint.
 #pragma once
 
 #include "base/name_map.h"
@@ -16,18 +16,18 @@ struct StateDict {
   uint32_t tag;
   RefCount refs;
   SmallVec<Entry, 4> entries;
-  Text structure;  // how the tensors stand in the file that they come from (io/structure_text.h);
-                   // empty: from none
+  Text structure;  // layout of the tensors in the file that they were loaded from
+                   // (io/structure_text.h); empty: none
   NamedPositions<SmallVec<Entry, 4>> positions;
 
-  // The index of a name, or -1. `hint`: where it is looked for first.
+  // Returns the index of a name, or -1. `hint` is the index to try first.
   int64_t find(const char* name, int64_t hint = 0) const;
   void set(const char* name, TensorRef tensor);  // replaces, or appends
-  // A name that is not there yet.
+  // Appends a name that is not in the dict yet.
   void append(const char* name, TensorRef tensor) {
     positions.append(entries, Entry{Text(name), std::move(tensor)});
   }
-  // Has the other one's names and tensors, and gives it its own.
+  // Swaps names and tensors with other.
   void swap_tensors(StateDict& other) noexcept {
     std::swap(entries, other.entries);
     std::swap(positions, other.positions);

@@ -8,7 +8,7 @@
 namespace TT_NS {
 
 constexpr size_t kHeader =
-    sizeof(Tensor) + sizeof(Storage);   // 256: data behind it stays 64-byte aligned
+    sizeof(Tensor) + sizeof(Storage);   // 256: data after it stays 64-byte aligned
 constexpr int64_t kEmbeddedMax = 2048;  // data bytes that share the header's block
 
 static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
@@ -32,8 +32,8 @@ void Storage::destroy(Storage* s) noexcept {
   }
 }
 
-// True iff the block of t's header ends with this storage: the header's reference to it, by which
-// the block lives, is the only one that t has.
+// Returns true if s is embedded in the block of t's header: then t's only reference to s is the
+// header's own, which keeps the block alive.
 static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) {
   return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1);
 }
@@ -52,8 +52,8 @@ void Tensor::destroy(Tensor* t) noexcept {
   t->tag = 0;
   if (t->flags & kBorrowedStorage) return mem_retire(t, sizeof *t);
   Storage* s = t->storage;
-  if (t->flags & kOwnsBlock) {  // the header counts as one reference to the storage behind it,
-                                // which frees the block
+  if (t->flags & kOwnsBlock) {  // the header counts as one reference to the embedded storage, which
+                                // frees the block
     auto* behind = reinterpret_cast<Storage*>(t + 1);
     if (s != behind && ref_dec(&s->refs)) Storage::destroy(s);
     if (ref_dec(&behind->refs)) Storage::destroy(behind);
@@ -98,7 +98,8 @@ static void init_storage(Storage* s, char* data, int64_t bytes, Device device, b
                .reserved_ = {}};
 }
 
-// Header with out-of-line dims where ndim needs them; storage and geometry are still to be set.
+// Allocates a header, with out-of-line dims if ndim needs them; storage and geometry are not set
+// yet.
 static Tensor* alloc_header(int64_t ndim) {
   auto* t = static_cast<Tensor*>(mem_alloc(sizeof(Tensor)));
   t->ndim = uint8_t(ndim);
@@ -150,7 +151,7 @@ static TT_COLD Storage* alloc_ext(int64_t bytes, Device device) {
   return s;
 }
 
-// The storage of a fresh tensor that is not embedded; fails with OOM and leaves nothing behind.
+// Allocates the storage of a new tensor that is not embedded; fails with OOM and leaks nothing.
 static Storage* alloc_storage(int64_t bytes, Device device) {
   if (device.type == TT_EXT) return alloc_ext(bytes, device);
   auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
@@ -182,7 +183,7 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
   fail(TT_SHAPE, "the result is {}: the number of bytes overflows", sizes);
 }
 
-// Of a new tensor, whose sizes broadcasting may have made larger than any memory. Without zeros:
+// Byte count of a new tensor, whose sizes broadcasting may have made too large. Zeros are skipped:
 // strides must not overflow either.
 static int64_t checked_bytes(Ints sizes, Dtype dtype) {
   int64_t bytes = 1;
@@ -301,7 +302,7 @@ void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
       fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);
     if (n && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
               __builtin_add_overflow(reach, step, &reach) || reach > (int64_t(1) << 58)))
-      fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the memory they span overflows", strides);
+      fail_arg(TT_INVALID_ARG, "strides", "strides is {}: the span of memory overflows", strides);
   }
 }
 
@@ -337,7 +338,7 @@ TensorRef new_scalar(const Scalar& v, Dtype dtype) {
 }
 
 void set_data(Tensor& t, const Tensor& src) {
-  const bool reuse = src.ndim == t.ndim;  // so that tensors of one rank cannot fail
+  const bool reuse = src.ndim == t.ndim;  // then tensors of equal rank cannot fail
   int64_t* more = src.ndim <= kInlineDims ? nullptr
                   : reuse                 ? t.more
                                           : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
@@ -386,7 +387,7 @@ void byte_range(const Tensor& t, const char** lo, const char** hi) {
   *hi = t.data + up;
 }
 
-// Do their elements lie in columns of their own of a table whose rows are `row` bytes? Such are
+// Returns whether a and b occupy disjoint columns of a table whose rows are `row` bytes, such as
 // x[:, 0] and x[:, 1].
 static bool apart_in_rows(const Tensor& a, const char* al, const Tensor& b, const char* bl,
                           int64_t row) {

@@ -1,4 +1,4 @@
-// Storage and Tensor. A tiny tensor is one block: Tensor, Storage and data together.
+// Storage and Tensor. A tiny tensor is one block: Tensor, Storage and data.
 #pragma once
 
 #include "base/ref.h"
@@ -30,17 +30,16 @@ struct Tensor;
 
 struct Storage {
   RefCount refs;
-  uint32_t version;  // bumped by every write through an in-place or _into operator
+  uint32_t version;  // incremented by every write through an in-place or _into operator
   char* data;        // NULL on META
   int64_t bytes;
   Device device;
-  bool embedded;  // lives behind its tensor's header, in the same block
+  bool embedded;  // placed after its tensor's header, in the same block
   bool writable;
-  void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free, or deleter does
+  void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free, or deleter frees it
   void* release_ctx;                   // deleter context, or the device's allocator
   void (*deleter)(void*);              // of imported memory, may be NULL
-  void* packed;  // a packed copy of the data (weights for GEMM), valid while packed_version ==
-                 // version
+  void* packed;  // a packed copy of the data (GEMM weights), valid while packed_version == version
   uint64_t packed_bytes;
   uint32_t packed_version;
   uint32_t pad_;
@@ -49,7 +48,7 @@ struct Storage {
 };
 static_assert(sizeof(Storage) == 96);
 
-// Base of autograd's node (src/autograd/node.h): core only counts and destroys it.
+// Base of autograd's node (src/autograd/node.h): core only counts and destroys nodes.
 struct GraphNode {
   uint32_t tag;
   RefCount refs;
@@ -66,11 +65,11 @@ constexpr int kInlineDims = 5;
 enum TensorFlags : uint16_t {
   kContiguous = 1,    // row-major without gaps
   kDense = 2,         // a permutation of its dims is contiguous
-  kRequiresGrad = 4,  // a leaf that wants its gradient
-  kOwnsBlock = 8,     // an embedded storage lies behind the header, in the same block
+  kRequiresGrad = 4,  // a leaf that requires its gradient
+  kOwnsBlock = 8,     // an embedded storage follows the header, in the same block
   kBorrowedStorage =
-      16,  // the storage is embedded behind base, which keeps it alive: no reference of the
-           // view's own
+      16,  // the storage is embedded in the block of base, which keeps it alive; the view has no
+           // reference of its own
 };
 
 struct Tensor {
@@ -80,19 +79,20 @@ struct Tensor {
   Device device;
   uint8_t ndim;
   uint16_t flags;
-  uint16_t host_refs;  // (TT_CHECKED) references that the host owns, of all that there are
+  uint16_t host_refs;  // (TT_CHECKED) how many of the references the application owns
   uint64_t keys;       // backend bit of the device | functionality bits (dispatch/key.h)
   Storage* storage;    // owned, unless kBorrowedStorage
   char* data;          // storage->data + offset
   int64_t numel;
-  Tensor* base;  // owned; non-NULL: a differentiable view of it. A base is never itself a view
+  // owned; if not NULL, this is a differentiable view of base, which is never itself a view
+  Tensor* base;
   GraphNode* grad_fn;     // owned
-  uint32_t output_nr;     // which output of grad_fn this is
-  uint32_t view_version;  // (views) storage version for which grad_fn is right
+  uint32_t output_nr;     // index of this output of grad_fn
+  uint32_t view_version;  // (views) storage version for which grad_fn is valid
   TensorMeta* meta;       // owned; gradient, hooks …
   union {
     int64_t dims[2 * kInlineDims];  // sizes, then strides
-    int64_t* more;                  // ndim > kInlineDims: 2 * ndim values in a block of their own
+    int64_t* more;                  // ndim > kInlineDims: 2 * ndim values in a separate block
   };
 
   const int64_t* sizes_ptr() const { return ndim <= kInlineDims ? dims : more; }
@@ -116,7 +116,7 @@ struct Tensor {
 };
 static_assert(sizeof(Tensor) == 160);
 
-// The host got (1) or gave back (-1) a reference to t.
+// Records that the application received (1) or returned (-1) a reference to t.
 TT_INLINE void count_handle(const Tensor* t, int change) noexcept {
   count_live(t, sizeof(Tensor), kLiveHandles, change);
   if (TT_CHECKED)
@@ -133,43 +133,43 @@ struct TensorTriple {
   TensorRef first, second, third;
 };
 
-// Uninitialised, row-major. The sizes must have passed checked_numel (or come from a tensor).
+// Uninitialised, row-major. The sizes have passed checked_numel or belong to a tensor.
 TensorRef new_tensor(Ints sizes, Dtype dtype, Device device);
-// Uninitialised, dense strides given (some permutation of row-major).
+// Uninitialised, with dense strides (some permutation of row-major).
 TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
-// Another tensor over src's storage; `data` points into it. No autograd link.
+// Another tensor over src's storage; `data` points into it. Not linked to autograd.
 TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
-TensorRef new_alias(const Tensor& src);  // of src's geometry
-// The same as a view of base, src's base or src itself.
+TensorRef new_alias(const Tensor& src);  // with src's geometry
+// The same as a view of base, which is src's base or src itself.
 TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype,
                    const Tensor& base);
-TensorRef leave_base(
-    Tensor& t) noexcept;  // t is no view from now on, over the same memory; what its base was
+// Turns the view t into a tensor of its own over the same memory; returns its former base.
+TensorRef leave_base(Tensor& t) noexcept;
 inline TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides) {
   return new_alias(src, sizes, strides, src.data, src.dtype);
 }
-// Fails unless host memory of this geometry can be wrapped: aligned, strides not negative, no
+// Fails unless CPU memory of this geometry can be wrapped: aligned, no negative strides, no
 // overflow.
 void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype);
-// Host memory with a deleter (may be NULL), which runs exactly once — also if this call fails.
+// Wraps CPU memory. The deleter (or NULL) runs exactly once, also if this call fails.
 TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device device,
                      void (*deleter)(void*), void* user);
-// A 0-dim CPU tensor holding s.
+// Makes a 0-dim CPU tensor that holds s.
 TensorRef new_scalar(const Scalar& s, Dtype dtype);
 
-// Copies the header facts of a tensor that new_tensor would give the same geometry: the hot path of
-// elementwise ops.
+// The same as new_tensor of t's sizes, by copying t's header: the hot path of elementwise
+// operators.
 TensorRef new_like(const Tensor& t, Dtype dtype);
 
-// t takes src's storage, geometry and dtype; its header and flags of autograd stay.
+// t takes over src's storage, geometry and dtype; its identity and autograd flags stay.
 void set_data(Tensor& t, const Tensor& src);
 
-// The device of a tensor of type TT_EXT; fails with DEVICE if it belongs to another runtime than
+// Returns the device of a TT_EXT tensor; fails with DEVICE if it belongs to another runtime than
 // that of the running call.
 ExtDevice& ext_of(const Tensor& t);
 
 bool same_geometry(const Tensor& a, const Tensor& b);  // equal sizes and strides
-// Byte range [lo, hi) that the elements of t lie in.
+// Byte range [lo, hi) of the elements of t.
 void byte_range(const Tensor& t, const char** lo, const char** hi);
 bool may_share_memory(const Tensor& a, const Tensor& b);
 

@@ -1,4 +1,4 @@
-// The list of all operators: one archive member, reached only from tt_op_find, tt_manifest and
+// The list of all operators: one archive member, referenced only by tt_op_find, tt_manifest and
 // backend registration.
 #pragma once
 
@@ -8,8 +8,8 @@ namespace TT_NS {
 
 extern OpInfo* const all_ops[];  // sorted by name
 extern const int64_t num_all_ops;
-// The manifest: bytes above 0x7f stand for phrases; unpacked into manifest_text, which has room for
-// it, when first asked for.
+// The compressed manifest: bytes above 0x7f stand for phrases. It is unpacked into manifest_text on
+// first use.
 extern const char manifest_packed[];
 extern const char* const manifest_phrases[];
 extern char manifest_text[];

@@ -7,7 +7,7 @@ namespace TT_NS {
 
 TT_INLINE int top_bit(uint64_t keys) { return 63 - __builtin_clzll(keys | 1); }
 
-// Keys that arguments contribute.
+// Keys that an argument contributes.
 TT_INLINE uint64_t keys_of(const Tensor& t) { return t.keys; }
 TT_INLINE uint64_t keys_of(const Tensor* t) { return t ? t->keys : 0; }
 TT_INLINE uint64_t keys_of(Tensor* t) { return t ? t->keys : 0; }
@@ -26,15 +26,14 @@ TT_INLINE uint64_t keys_of(Device d) { return backend_key(d); }
 TT_INLINE uint64_t keys_of(const Opt<Device>& d) { return d.has ? backend_key(d.value) : 0; }
 template <class T> TT_INLINE uint64_t keys_of(const T&) { return 0; }
 
-// Typed call of an operator with the keys of its arguments (of its `device` argument for
-// factories).
+// Calls an operator with the keys of its arguments (for factories, of the `device` argument).
 template <class R, class... A, class... B>
 TT_INLINE R dispatch(const Op<R(A...)>& op, B&&... args) {
   const Ctx& c = ctx();
   const uint64_t keys = ((keys_of(args) | ...) | c.include) & ~c.exclude & op.info.mask;
   return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
 }
-// The next lower slot: a wrapper passes on what is left of its own call's keys.
+// Calls the next lower slot: a wrapper passes on the remaining keys of its own call.
 template <class R, class... A, class... B>
 TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
   return op.slot[top_bit(keys)]({keys, &op.info}, static_cast<A>(args)...);
@@ -42,12 +41,11 @@ TT_INLINE R redispatch(const Op<R(A...)>& op, uint64_t keys, B&&... args) {
 
 // ---- boxed calls: one handler per functionality key, for every operator ----
 using Fallback = void (*)(Call c, const Value* args, TensorList& outs);
-extern Fallback
-    fallbacks[kNumKeys];  // constinit; entries of modes are set when the mode is first used
+extern Fallback fallbacks[kNumKeys];  // constinit; a mode sets its entry when it is first used
 
 [[noreturn]] TT_COLD void fail_missing(Call c);
 
-// The slot of a key without a kernel.
+// The slot of a key that has no kernel.
 template <class R, class... A> R missing_slot(Call c, A...) { fail_missing(c); }
 
 template <class R> TT_NOINLINE R call_fallback(Call c, const Value* args) {
@@ -67,7 +65,7 @@ void call_unboxed_impl(Call c, const Value* args, TensorList& outs, std::index_s
   const auto f = op.slot[top_bit(c.keys)];
   if constexpr (std::is_void_v<R>) {
     f(c, Unbox<A>::get(args[I])...);
-  } else if constexpr (kTensorsIn<R> > 0) {  // made where they stay
+  } else if constexpr (kTensorsIn<R> > 0) {  // constructed in place
     new (static_cast<void*>(outs.room_for(kTensorsIn<R>))) R(f(c, Unbox<A>::get(args[I])...));
     outs.extended(kTensorsIn<R>);
   } else {
@@ -78,8 +76,8 @@ template <class R, class... A> void call_unboxed(Call c, const Value* args, Tens
   call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
 }
 
-// Builds the slots of an operator: backends, those of the host boxed; autograd wrapper (NULL: the
-// operator has none); boxed modes.
+// Builds the slots of an operator: backends (boxed for devices of the application); autograd
+// wrapper (NULL: none); boxed modes.
 template <class R, class... A>
 constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> front,
                               std::type_identity_t<R (*)(Call, A...)> autograd) {

@@ -2,13 +2,13 @@
 
 namespace TT_NS {
 
-// A key that nothing has claimed: its handler passes the call on below itself.
+// Handler of an unused key: passes the call on to the next lower slot.
 static void pass_on(Call c, const Value* args, TensorList& outs) {
   c.keys &= (uint64_t(1) << top_bit(c.keys)) - 1;
   c.op->call_boxed(c, args, outs);
 }
 
-// Until a runtime has a backend of its own (ext/backend.h).
+// Replaced when a runtime registers a device (ext/backend.h).
 static void no_backend(Call c, const Value*, TensorList&) { fail_missing(c); }
 
 constinit Fallback fallbacks[kNumKeys] = {pass_on, pass_on, pass_on, no_backend, pass_on, pass_on,

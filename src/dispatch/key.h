@@ -1,5 +1,5 @@
-// Dispatch keys: bits of a key set and slots of an OpInfo. The highest set bit wins, so modes wrap
-// autograd, which wraps the backends. Internal: the C API names backends, never slots.
+// Dispatch keys: bits of a key set and slots of an OpInfo. The highest set bit is served first:
+// modes wrap autograd, which wraps the backends. Internal: the C API names backends, never slots.
 #pragma once
 
 #include "core/tensor.h"
@@ -11,7 +11,7 @@ enum Key : int32_t {
   kKeyCuda = 1,
   kKeyMeta = 2,
   kKeyExt = 3,  // device type - 1
-  // 4 … 7: layouts to come (sparse, quantised)
+  // 4 … 7: future layouts (sparse, quantised)
   kKeyAutograd = 8,
   kKeyAutocast = 9,
   kKeyFunctionalize = 10,

@@ -1,5 +1,4 @@
-// OpInfo: one operator variant. A constinit object in a section of its own; typed calls name the
-// object.
+// OpInfo: one operator variant, a constinit object in its own section. Typed calls name the object.
 #pragma once
 
 #include "dispatch/key.h"
@@ -10,14 +9,14 @@ struct Value;
 struct OpInfo;
 using AnyFn = void (*)();
 
-// Handed to every slot: the keys still to be served (the current one is the top bit) and the
-// operator.
+// Passed to every slot: the operator, and the keys still to be served (the top bit is the current
+// one).
 struct Call {
   uint64_t keys;
   const OpInfo* op;
 };
 
-// Schema types (src/ops/decl/README.md): what a host passes and how bindings treat it.
+// Schema types (src/ops/decl/README.md): what an application passes and how bindings treat it.
 enum class ArgType : uint8_t {
   kTensor,
   kOptTensor,
@@ -47,8 +46,8 @@ enum class ArgType : uint8_t {
   kEnum,
   kRng
 };
-// What a missing argument stands for. kNone: an absent value, or the type's own default (dtype,
-// device, generator).
+// Default of a missing argument. kNone: an absent value, or the default of the type (dtype, device,
+// generator).
 enum class ArgDefault : uint8_t { kNone, kInt, kFloat, kBool };
 union ArgValue {
   int64_t i;
@@ -59,35 +58,34 @@ struct ArgInfo {
   ArgType type;
   bool mutates;
   bool has_default;
-  uint8_t enumeration = 0;  // (kEnum) which one; capi checks what hosts pass
+  uint8_t enumeration = 0;  // (kEnum) which one; capi checks the values that applications pass
   ArgDefault fallback = ArgDefault::kNone;
-  ArgValue value{};  // of the fallback
+  ArgValue value{};  // the default
 };
 struct OpSchema {
   const char* name;  // "add", "add_scalar", "add_into"
-  const char* call;  // its name in C and in error texts: "add" for "add_scalar" too
+  const char* call;  // its name in C and in error messages: "add" also for "add_scalar"
   const char* text;  // the schema line of the declaration
   const ArgInfo* args;
   int32_t n_args;
   int32_t n_outs;  // -1: a list
   bool differentiable;
   bool random;
-  bool internal = false;  // a building block of other operators: hosts cannot name it
-  bool structural =
-      false;  // its implementation launches no kernel: views, allocation, calls of other operators
+  bool internal = false;    // a building block of other operators, not exposed to applications
+  bool structural = false;  // its implementation launches no kernel: views, allocation, composites
 };
 
 struct OpInfo {
   uint32_t tag;
   uint32_t n_slots;
-  uint64_t mask;  // keys that have a meaning for this operator
+  uint64_t mask;  // keys that matter to this operator
   const OpSchema* schema;
-  // Calls the typed slot of c.keys' top bit with unboxed arguments; results are appended to outs.
+  // Calls the typed slot of c.keys' top bit with unboxed arguments; appends the results to outs.
   void (*call_boxed)(Call c, const Value* args, TensorList& outs);
   const char* name() const { return schema->name; }
 };
 
-// The typed object: `constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = {…}`.
+// Typed operator: `constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = {…}`.
 template <class Sig> struct Op;
 template <class R, class... A> struct Op<R(A...)> {
   using Fn = R (*)(Call, A...);

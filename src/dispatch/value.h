@@ -1,4 +1,4 @@
-// Value: one boxed argument. Borrowed: it lives as long as the typed call it came from.
+// Value: one boxed argument. Borrowed: valid during the typed call it comes from.
 #pragma once
 
 #include "core/ctx.h"
@@ -152,7 +152,7 @@ inline Value to_value(const Rng& r) {
 }
 template <class T> Value to_value(const Opt<T>& o) { return o.has ? to_value(o.value) : Value(); }
 
-// ---- unboxing: kinds were checked against the schema by the caller ----
+// ---- unboxing: the caller has checked the kinds against the schema ----
 template <class T> struct Unbox;
 template <> struct Unbox<const Tensor&> {
   static const Tensor& get(const Value& v) { return *v.tensor; }
@@ -213,7 +213,7 @@ template <class T> struct Unbox<Opt<T>> {
 };
 
 // ---- results ----
-// How many tensors an R holds, one behind the other; -1: a list.
+// Number of tensors in an R, stored consecutively; -1: a list.
 template <class R> constexpr int kTensorsIn = -1;
 template <> inline constexpr int kTensorsIn<TensorRef> = 1;
 template <> inline constexpr int kTensorsIn<TensorPair> = 2;

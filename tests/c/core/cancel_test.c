@@ -78,7 +78,7 @@ static void cancel_product(tt_dtype dtype, int64_t batch, int64_t rows, int64_t 
   whole = regions;
   unwatch();
   watch(2);
-  FAILS(tt_matmul(c, a, b, &out), TT_CANCELLED, "matmul: cancelled by the host");
+  FAILS(tt_matmul(c, a, b, &out), TT_CANCELLED, "matmul: cancelled by the application");
   assert_true(regions < whole);
   assert_null(out);
   unwatch();
