@@ -1,5 +1,5 @@
-// Anomaly mode: fails the backward at the first node whose formula gives a nan. A pointer in the
-// ctx, so that a program that never turns it on does not contain it.
+// Anomaly mode: fails backward at the first node whose formula returns nan. Reached by a pointer in
+// the ctx, so that programs that never enable it do not link it.
 #pragma once
 
 #include "core/ctx.h"

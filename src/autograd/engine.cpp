@@ -6,7 +6,7 @@
 
 namespace TT_NS {
 
-// A node or a leaf that has gradient pending. Owned: what waits cannot be freed.
+// A node or leaf with pending gradients. Owned: it cannot be freed while it waits.
 struct Ready {
   int64_t key;  // nodes: 2 * topo; leaves: 2 * (smallest topo of their consumers) - 1
   uintptr_t target;
@@ -18,9 +18,9 @@ struct Engine {
   SmallVec<Tensor*, 4>
       foreign;  // leaves whose `pending` another engine holds: ours are beside them
   TensorList foreign_grads;
-  SmallVec<Edge, 4> inputs;  // args.inputs: where their gradients arrive; owned
+  SmallVec<Edge, 4> inputs;  // args.inputs: the edges where their gradients arrive; owned
   TensorList captured;       // tt_grad: one per input
-  int64_t stop_topo = 0;     // no node below this is wanted
+  int64_t stop_topo = 0;     // nodes below this are not needed
 
   explicit Engine(const BackwardArgs& a) : args(a) {}
   ~Engine();
@@ -33,7 +33,7 @@ struct Engine {
   void mark_inputs();
   void capture(const Edge& at, const TensorRef& grad);
   bool capturing() const { return args.inputs.n > 0; }
-  // Other engines may claim a leaf meanwhile, but none takes it from this one.
+  // Other engines may claim a leaf meanwhile, but none takes it away from this one.
   bool owns(const AutogradMeta& m) const {
     return __atomic_load_n(&m.owner, __ATOMIC_RELAXED) == this;
   }
@@ -76,7 +76,7 @@ static void disown(Tensor& leaf) noexcept {
   __atomic_store_n(&m->owner, nullptr, __ATOMIC_RELEASE);
 }
 
-// After a failure too: nothing that waited keeps a gradient or an owner.
+// After a failure, too: nothing pending keeps a gradient or an owner.
 Engine::~Engine() {
   for (Ready& r : heap) {
     Edge e{r.target, 0};
@@ -95,7 +95,7 @@ Engine::~Engine() {
 
 // ---- delivery ----
 
-// The engine's part of every formula: the shape and dtype that the input had.
+// Applied by the engine to every gradient: fits it to the shape and dtype of the input.
 static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const char* who) {
   if (!same(g->sizes(), sizes)) {
     if (!broadcastable_to(sizes, g->sizes()))
@@ -124,7 +124,7 @@ static void accumulate(TensorRef& sum, TensorRef g) {
 }
 
 void Engine::deliver(const Edge& e, TensorRef grad) {
-  heap.reserve(heap.size() + 1);  // nothing fails between a claim and its entry
+  heap.reserve(heap.size() + 1);  // nothing may fail between a claim and its heap entry
   if (!e.is_leaf()) {
     Node& n = *e.node();
     NodeOut& o = n.outs()[e.nr];
@@ -169,7 +169,7 @@ void Engine::capture(const Edge& at, const TensorRef& grad) {
     if (inputs[i].target == at.target && inputs[i].nr == at.nr) captured[i] = grad;
 }
 
-// Adds g to the gradient that a tensor, the result of `o`, retains.
+// Adds g to the retained gradient of a tensor, the result of `o`.
 static void add_retained(const NodeOut& o, const TensorRef& g) {
   Ref<RetainedGrad> place;
   TensorRef before;
@@ -223,8 +223,8 @@ void Engine::run_node(Node& n) {
   if (!args.retain_graph && !n.released && !n.part_of_node) n.released = n.doomed = true;
 }
 
-// One thread at a time adds to a leaf's gradient: what it waits for is a kernel. A callback amid
-// may add as well.
+// Serialises additions to the gradient of a leaf; the wait is at most a kernel. The holder may
+// re-enter from a callback.
 class AccumulateLock {
  public:
   explicit AccumulateLock(AutogradMeta& m)
@@ -254,8 +254,8 @@ static bool become_grad(AutogradMeta& m, TensorRef& g) {
   return true;
 }
 
-// Steals the gradient if nobody else holds it, else copies or adds; creating a graph keeps the
-// sum's own graph.
+// Moves the gradient in if nobody else holds it, else copies or adds it; with create_graph the sum
+// keeps its own graph.
 static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
   bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable &&
                               !g->base && same(g->strides(), leaf.strides()));

@@ -1,5 +1,5 @@
-// The backward engine: a binary heap of ready nodes by topological number; no dependency pass, no
-// recursion.
+// The backward engine: a binary heap of ready nodes by topological number, without a dependency
+// pass or recursion.
 #pragma once
 
 #include "autograd/node.h"
@@ -13,11 +13,12 @@ struct BackwardArgs {
   bool retain_graph = false;
   bool create_graph = false;
   bool allow_unused = false;
-  bool accumulate = true;  // with inputs: into their .grad (tt_backward) or returned (tt_grad)
+  // with inputs: accumulate into their .grad (tt_backward), or return the gradients (tt_grad)
+  bool accumulate = true;
 };
 
-// Returns one gradient per input (empty for unused ones) if !accumulate. What each does on failure:
-// include/tt.h.
+// If !accumulate, returns one gradient per input, empty for unused ones. See include/tt.h for
+// failures.
 TensorList run_backward(const BackwardArgs& a);
 
 }  // namespace TT_NS

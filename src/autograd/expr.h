@@ -1,6 +1,6 @@
-// Operators on tensors for gradient formulas: `2 + x * (1 - 2 * s)`. Each is one call of the
-// differentiable operator of its name. A number takes part in promotion as a Scalar; on the left of
-// + and * it becomes the right operand.
+// Operators on tensors for gradient formulas: `2 + x * (1 - 2 * s)`. Each calls the differentiable
+// operator of its name. A number is promoted as a Scalar; on the left of + and * it becomes the
+// right operand.
 #pragma once
 
 #include "ops/gen/ops.h"

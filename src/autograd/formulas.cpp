@@ -1,4 +1,4 @@
-// Formulas that several families share.
+// Formulas used by several families.
 #include "autograd/expr.h"
 #include "autograd/formulas.h"
 #include "ops/gen/ops.h"
@@ -10,7 +10,7 @@ TensorRef scaled(const Tensor& g, const Scalar& k) {
   return k.is_one() && k.category() <= category(g.dtype) ? TensorRef::share(&g) : g * k;
 }
 
-// x moved by s indices towards the end of dim, with ones in front.
+// Shifts x by s indices towards the end of dim and fills the front with ones.
 static TensorRef moved_up(const Tensor& x, int64_t dim, int64_t s) {
   Shape front(x.sizes());
   front[dim] = s < x.size(dim) ? s : x.size(dim);

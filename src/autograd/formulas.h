@@ -10,8 +10,8 @@ using ShapeList = SmallVec<Shape, 4>;
 
 namespace formula {
 
-TensorRef scaled(const Tensor& g, const Scalar& k);  // g * k; g itself where that changes nothing
-// Of an operator that picks one element per slice of dim.
+TensorRef scaled(const Tensor& g, const Scalar& k);  // g * k; g itself if k is 1
+// Gradient of an operator that selects one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
 // The product of all elements before each one along dim, in log2(n) steps.
 TensorRef products_before(const Tensor& x, int64_t dim);
@@ -43,7 +43,7 @@ TensorList cat_backward(const Tensor& g, const ShapeList& shapes, int64_t dim, N
 TensorRef constant_unpad(const Tensor& g, Ints pad);
 
 // ---- attention ----
-// By the kernel, or composed of differentiable operators where the gradient itself is recorded.
+// By the kernel or, if the gradient itself is recorded, composed of differentiable operators.
 TensorTriple attention_grads(const Tensor& g, const Tensor& query, const Tensor& key,
                              const Tensor& value, const Tensor* mask, const Tensor& out,
                              const Tensor& lse, double dropout_p, bool causal, double scale,
@@ -84,8 +84,8 @@ TensorRef bernoulli_entropy_second(const Tensor& g, const Tensor& x, const Tenso
 TensorRef bernoulli_entropy_mixed(const Tensor& g, const Tensor& x);
 
 // ---- matmul ----
-// Gradients of a stack of products: an operand without a stack of its own gets one product over all
-// rows, not a sum of rounded ones.
+// Gradients of stacked products: an operand without a stack gets one product over all rows, not a
+// sum of rounded ones.
 TensorRef matmul_self_backward(const Tensor& g, const Tensor& other, Ints self_sizes);
 TensorRef matmul_other_backward(const Tensor& g, const Tensor& self, Ints other_sizes);
 TensorRef linear_weight_backward(const Tensor& g, const Tensor& input);
@@ -105,15 +105,15 @@ TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const 
 TensorRef pool_take(const Tensor& x, const Tensor& indices);
 
 // ---- random ----
-double dropout_scale(double p);  // factor of what dropout keeps
+double dropout_scale(double p);  // factor of the elements that dropout keeps
 
 // ---- reduce ----
 TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef mean_backward(const Tensor& g, Ints size);
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
-// Equal largest elements share the gradient.
+// Equal maxima share the gradient.
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
-// The same over several dimensions, of the largest or the smallest element y.
+// The same over several dimensions, for the maximum or minimum y.
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
                                 bool keepdim);
 TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
@@ -130,8 +130,7 @@ TensorRef cumsum_backward(const Tensor& g, int64_t dim);
 TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim);
 
 // ---- softmax ----
-// Derivatives of softmax_backward and log_softmax_backward with respect to the result y that they
-// are given.
+// Derivatives of softmax_backward and log_softmax_backward with respect to their argument y.
 TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);

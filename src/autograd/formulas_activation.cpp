@@ -1,5 +1,5 @@
 // Second derivatives of activations. g is the product of the incoming gradient and the gradient
-// that the first derivative was given.
+// passed to the first derivative.
 #include "autograd/expr.h"
 #include "autograd/formulas.h"
 #include "ops/gen/ops.h"

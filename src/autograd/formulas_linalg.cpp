@@ -13,7 +13,7 @@ static TensorRef inverse_or_zero(const Tensor& x) {
   TensorRef none = op::eq(x, 0);
   return op::masked_fill(op::reciprocal(op::masked_fill(x, none, 1)), none, 0);
 }
-// a may be missing.
+// a may be empty.
 static TensorRef sum_of(TensorRef a, TensorRef b) { return a ? a + b : b; }
 
 // The derivative of A -> U V^H in direction e, which is its own adjoint. With w = U^H e V it is

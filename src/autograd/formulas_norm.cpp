@@ -24,7 +24,7 @@ struct NormalizedRows {
   TensorRef mean(const Tensor& v) const { return op::mean_dim(v, dims, true); }
   TensorRef project(const Tensor& v) const { return v - mean(v) - xhat * mean(v * xhat); }
 };
-// The sum of two gradients, either of which may be missing.
+// Returns the sum of two gradients, either of which may be empty.
 TensorRef sum_of(TensorRef a, TensorRef b) {
   if (!a) return b;
   return b ? a + b : std::move(a);

@@ -1,4 +1,4 @@
-// What gradients of random operators share.
+// Helpers for gradients of random operators.
 #include "autograd/expr.h"
 #include "autograd/formulas.h"
 #include "ops/gen/ops.h"

@@ -9,8 +9,8 @@
 
 namespace TT_NS {
 
-// What a tt_function handle points to; the running call and the node hold a reference. Its name
-// stands behind it.
+// The object behind a tt_function handle; the running call and the node hold a reference. Its name
+// follows it in memory.
 struct Function {
   uint32_t tag;
   RefCount refs;
@@ -52,7 +52,7 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   HostOuts outs(n.n_edges);
   struct Running {
     Function& f;
-    Node* outer;  // a callback may run another backward through it
+    Node* outer;  // a callback may run another backward through this node
     Running(Function& fn, Node* n) : f(fn), outer(fn.in_backward) { f.in_backward = n; }
     ~Running() { f.in_backward = outer; }
   };
@@ -134,7 +134,7 @@ void function_save(Function& f, TensorSpan tensors) {
 }
 
 TensorRef function_saved(Function& f, int64_t i) {
-  if (!f.in_backward) fail(TT_INVALID_ARG, "saved tensors can be had only while backward runs");
+  if (!f.in_backward) fail(TT_INVALID_ARG, "saved tensors can be read only while backward runs");
   if (i < 0 || i >= f.saved.size())
     fail_arg(TT_INDEX, "i", "i is {}: {} tensors were saved", i, f.saved.size());
   return f.saved[i].get_opt(*f.in_backward);

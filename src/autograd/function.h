@@ -1,4 +1,4 @@
-// A differentiable function made of two callbacks of the host.
+// A differentiable function defined by two callbacks of the application.
 #pragma once
 
 #include "autograd/node.h"
@@ -7,8 +7,7 @@ struct tt_function;
 
 namespace TT_NS {
 
-// Copied; drop runs exactly once, when neither the call nor a recorded node needs the function any
-// more.
+// Copied. drop runs exactly once, when neither the call nor a recorded node needs the function.
 struct FunctionDef {
   const char* name;
   void* user;
@@ -23,9 +22,9 @@ struct FunctionDef {
 TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs);
 
 struct Function;
-// In forward: keeps tensors for backward (NULL items stay NULL).
+// Called in forward: saves tensors for backward (NULL items stay NULL).
 void function_save(Function& f, TensorSpan tensors);
-// In backward: the i-th of them, with its history; empty if NULL was saved.
+// Called in backward: returns the i-th of them with its history; empty if NULL was saved.
 TensorRef function_saved(Function& f, int64_t i);
 
 }  // namespace TT_NS

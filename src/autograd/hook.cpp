@@ -51,7 +51,7 @@ void run_node_hooks(Node& node, GradHookKind kind, TensorRef* grads) {
       if (kind == kNodePreHook) {
         const NodeOut& o = node.outs()[i];
         if (!o.defined)
-          fail(TT_CALLBACK, "a node hook returned gradient {}, which nobody asks for", i);
+          fail(TT_CALLBACK, "a node hook returned gradient {} of an input that requires none", i);
         check_replacement(*replaced[i], o.sizes(), o.dtype);
       } else if (grads[i]) {
         check_replacement(*replaced[i], grads[i]->sizes(), grads[i]->dtype);

@@ -1,12 +1,12 @@
-// Hooks on gradients: what the host may call at tensors and nodes while backward runs.
+// Hooks on gradients: callbacks of the application at tensors and nodes during backward.
 #pragma once
 
 #include "autograd/node.h"
 
 namespace TT_NS {
 
-// out: set to a new tensor (owned by the caller) to replace the gradient, or left NULL. Non-zero:
-// fails the backward.
+// Sets *out to a new tensor (owned by the caller) to replace the gradient, or leaves it NULL. A
+// nonzero status fails backward.
 using GradHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor* grad, tt_tensor** out);
 using NodeHookFn = tt_status (*)(void* user, tt_ctx* ctx, tt_tensor* const* grads, int64_t n,
                                  tt_tensor** out);
@@ -14,7 +14,7 @@ using AccumulateHookFn = tt_status (*)(void* user, tt_ctx* ctx, const tt_tensor*
 
 enum GradHookKind : int32_t { kTensorHook, kNodePreHook, kNodePostHook, kAccumulateHook };
 
-// Where a tensor's hooks live: with itself (leaf) or with its node, which stays while this does.
+// The hooks of a tensor: stored in the tensor (leaf) or in its node, which lives as long as this.
 class TensorHooks {
  public:
   explicit TensorHooks(const Tensor& t);
@@ -29,10 +29,10 @@ class TensorHooks {
 
 // Fails unless a hook's replacement has the shape and dtype of what it replaces.
 void check_replacement(const Tensor& got, Ints sizes, Dtype dtype);
-// Each replaces grad(s) by what the hooks return.
+// Each replaces the gradients by the results of the hooks.
 void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad);
 void run_node_hooks(Node& node, GradHookKind kind,
-                    TensorRef* grads);  // of its outputs (pre), or inputs
+                    TensorRef* grads);  // of its outputs if pre, else of its inputs
 void run_accumulate_hooks(const HookList& list, const Tensor& leaf);
 
 }  // namespace TT_NS

@@ -1,5 +1,4 @@
-// HookList: the callbacks of the host that stand at a tensor, a node or a module, in the order of
-// registration.
+// HookList: callbacks of the application at a tensor, node or module, in order of registration.
 #pragma once
 
 #include "base/os.h"
@@ -8,14 +7,14 @@
 
 namespace TT_NS {
 
-// Guards what threads change in the tensors and nodes that they share: hooks, gradients, edges.
-// Held for a few instructions, never while memory is allocated or freed, a kernel or the host runs.
+// Guards the shared mutable state of tensors and nodes: hooks, gradients, edges. Held for a few
+// instructions, never during an allocation, a free, a kernel or a callback.
 extern Mutex shared_lock;
 
 struct Hook {
-  RefCount refs;  // the list's, and one of each call in progress
-  int32_t kind;   // the owner's kinds
-  uint32_t nr;    // (of a tensor, on its node) which output
+  RefCount refs;  // one of the list and one of each running call
+  int32_t kind;   // defined by the owner
+  uint32_t nr;    // (of a tensor, on its node) index of the output
   int64_t id;     // unique in the process
   AnyFn fn;
   void* user;
@@ -24,27 +23,27 @@ struct Hook {
   static void destroy(Hook*) noexcept;
 };
 
-// Zeroed memory is an empty list. Any thread may add, remove and run hooks; a hook may take itself
-// away.
+// Zeroed memory is an empty list. Any thread may add, remove and run hooks; a hook may remove
+// itself.
 class HookList {
  public:
   HookList() = default;
   HookList(const HookList&) = delete;
   ~HookList() { clear(); }
   bool empty() const { return !__atomic_load_n(&first_, __ATOMIC_RELAXED); }
-  // Appends; `drop` runs exactly once, also when this fails. Returns the id.
+  // Appends a hook and returns its id; `drop` runs exactly once, also on failure.
   int64_t add(int32_t kind, uint32_t nr, AnyFn fn, void* user, void (*drop)(void*));
   bool remove(int64_t id) noexcept;
   bool has(int32_t kind) const { return bool(next(kind, 0, 0)); }
-  // The first of a kind with an id above `after`; empty: none.
+  // Returns the first hook of a kind with an id above `after`, or an empty reference.
   Ref<Hook> next(int32_t kind, uint32_t nr, int64_t after) const;
-  void clear() noexcept;  // nobody else uses the list any more
+  void clear() noexcept;  // no other thread may use the list
 
  private:
   Hook* first_ = nullptr;
 };
 
-// Calls f(hook) for each of a kind; hooks may be added and removed meanwhile.
+// Calls f(hook) for each hook of a kind; hooks may be added and removed meanwhile.
 template <class F> void for_each_hook(const HookList& list, int32_t kind, uint32_t nr, F f) {
   if (list.empty()) return;
   for (Ref<Hook> h = list.next(kind, nr, 0); h; h = list.next(kind, nr, h->id)) f(*h);

@@ -43,7 +43,7 @@ TensorRef fresh_result(TensorRef out, TensorSpan inputs) {
     return op::clone(*out);
   }
   const bool own = out->refs == 1 && !out->grad_fn && !out->base && !(out->flags & kRequiresGrad);
-  if (own) return out;  // else others may be reading it
+  if (own) return out;  // otherwise other threads may be reading it
   return new_alias(*out, out->sizes(), out->strides());
 }
 

@@ -1,4 +1,4 @@
-// Tensors that a callback of the host makes: owned from the moment it sets them.
+// Tensors returned by callbacks of the application, owned as soon as they are set.
 #pragma once
 
 #include "dispatch/call.h"
@@ -11,22 +11,22 @@ class HostOuts {
   ~HostOuts();
   HostOuts(const HostOuts&) = delete;
   tt_tensor** data() { return handles_.data(); }
-  // All of them, after a call that succeeded. Fails with CALLBACK on what is no tensor; NULL only
-  // if `optional`.
+  // Takes all of them after a successful callback. Fails with CALLBACK on anything but tensors;
+  // NULL is accepted only if `optional`.
   TensorList take(const char* what, bool optional);
 
  private:
   SmallVec<tt_tensor*, 8> handles_;
 };
 
-// "the backward callback of f", for error texts.
+// "the backward callback of f", for error messages.
 struct CallbackName {
   char text[160];
   CallbackName(const char* which, const char* of);
 };
 
-// A result that may get a history of its own: a copy if it is one of the inputs, an alias of the
-// same memory if it has a history already, else itself.
+// Makes a result that may get its own history: a copy if it is one of the inputs, an alias of the
+// same memory if it already has a history, else the result itself.
 TensorRef fresh_result(TensorRef out, TensorSpan inputs);
 
 }  // namespace TT_NS

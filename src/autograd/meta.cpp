@@ -1,4 +1,4 @@
-// What only differentiable tensors have: gradients, hooks, the wish for a gradient.
+// State that only differentiable tensors have: gradients, hooks, requires_grad.
 #include "autograd/node.h"
 
 namespace TT_NS {
@@ -10,7 +10,7 @@ void RetainedGrad::destroy(RetainedGrad* r) noexcept {
 
 static void destroy_meta(TensorMeta* m) noexcept {
   auto* a = static_cast<AutogradMeta*>(m);
-  TensorRef grad;  // which may own the graph that its node is part of
+  TensorRef grad;  // it may own the graph that its node is part of
   if (a->retained) {
     Lock lock(shared_lock);
     grad = std::move(a->retained->grad);
@@ -117,10 +117,10 @@ void replace_data(Tensor& leaf, const Tensor& src) {
   m->geometry = has_geometry(leaf, *m->first_geometry) ? 0 : m->geometries;
 }
 
-// ---- the wish for a gradient ----
+// ---- requires_grad ----
 
 void prepare_requires_grad(Tensor& t, bool on) {
-  if (requires_grad(t)) {  // a view of what was written since gets its node
+  if (requires_grad(t)) {  // a view of a written base gets its node
     Edge e = gradient_edge(t);
     release_edge(e);
   }

@@ -26,8 +26,8 @@ static void free_node(Node* n) noexcept {
   if (type->release) type->release(type);
 }
 
-// Freeing a node frees the nodes below it: the loop of the outermost call does that, whatever the
-// graph's depth.
+// Freeing a node frees the nodes below it. The outermost call does so in a loop, whatever the depth
+// of the graph.
 static void destroy_node(GraphNode* g) noexcept {
   auto* n = static_cast<Node*>(g);
   n->next_free = static_cast<Node*>(tls.free_list);
@@ -86,7 +86,7 @@ NodeRun::NodeRun(Node& n) noexcept : n_(n) {
 }
 NodeRun::~NodeRun() {
   if (n_.running == 1 &&
-      n_.doomed) {  // still running: what is dropped may call the host, and that come here again
+      n_.doomed) {  // still running: destructors may call the application, which may re-enter
     n_.doomed = false;
     n_.type->destroy_saved(n_);
   }
@@ -187,7 +187,7 @@ TensorRef Saved::snapshot(const Tensor& t) {
   if (!(t.keys & bit(kKeyAutograd))) return copy;
   Edge e = gradient_edge(t);
   if (!e) return copy;
-  if (e.is_leaf()) {  // it refuses writes
+  if (e.is_leaf()) {  // a leaf refuses writes
     release_edge(e);
     return TensorRef::share(&t);
   }

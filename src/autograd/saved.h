@@ -1,4 +1,4 @@
-// What a node keeps for its formula. Every saved tensor carries the version it had.
+// Values that a node saves for its formula. Every saved tensor carries its version.
 #pragma once
 
 #include "autograd/node.h"
@@ -7,9 +7,9 @@ namespace TT_NS {
 
 class Saved {
  public:
-  // A tensor may later be written in place and get a history that leads back to this node: what is
-  // kept of one that takes writes is a tensor of its own over the same memory, so that no graph
-  // owns itself.
+  // A tensor may later be written in place and get a history that leads back to this node. A
+  // writable tensor is therefore saved as a new tensor over the same memory, so that no graph owns
+  // itself.
   void save(const Tensor& t) {
     if (t.flags & kRequiresGrad) return save_leaf(t);
     t_ = snapshot(t);
@@ -18,28 +18,28 @@ class Saved {
   void save(const Tensor* t) {
     if (t) save(*t);
   }
-  // An output of the node itself: kept without its grad_fn (else the node would own itself) and
-  // re-linked on use.
+  // Saves an output of the node itself without its grad_fn (else the node would own itself), and
+  // re-links it on use.
   void save_output(const Tensor& out, uint32_t nr);
   void written(const Tensor& out) {
     version_ = out.version();
-  }  // an in-place operator, to what save_output keeps
+  }  // for an in-place operator, after save_output
   bool defined() const { return bool(t_); }
-  // True if it is t's memory in t's geometry.
+  // Returns whether it has t's memory and geometry.
   bool holds(const Tensor& t) const {
     return t_ && t_->storage == t.storage && t_->data == t.data && same_geometry(*t_, t);
   }
-  // The tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
+  // Returns the tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
   TensorRef get(Node& n) const;
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }
 
  private:
   void save_leaf(const Tensor& t);
-  static TensorRef snapshot(const Tensor& t);  // t's memory, geometry and history as they are now
+  static TensorRef snapshot(const Tensor& t);  // t's current memory, geometry and history
 
   TensorRef t_;
   uint32_t version_ = 0;
-  int32_t output_nr_ = -1;  // >= 0: an output of the node; else ~ the number of a leaf's geometry
+  int32_t output_nr_ = -1;  // >= 0: an output of the node; else ~number of a leaf's geometry
 };
 
 class SavedList {
@@ -70,7 +70,7 @@ class Borrowed {
   SmallVec<const Tensor*, 8> p_;
 };
 
-// needs[i]: input i of the running node wants its gradient.
+// needs[i]: input i of the running node needs its gradient.
 class Needs {
  public:
   explicit Needs(Node& n) : n_(n) {}

@@ -1,6 +1,6 @@
 // Views and in-place operators: the history of a view goes through its base.
-// In place on a view v of b: b gets a node that puts v's new gradient into b's (CopySlices), and
-// v's own node is rebuilt as as_strided of b when it is next asked for.
+// An in-place write to a view v of b gives b a node that inserts the gradient of v's new value into
+// b's (CopySlices). v's own node is rebuilt as as_strided of b when it is next needed.
 #include "autograd/node.h"
 #include "autograd/formulas.h"
 #include "base/pointer_map.h"
@@ -9,43 +9,43 @@
 
 namespace TT_NS {
 
-// Where a view lies in its base, whose dtype it has: views of another are internal and never
-// written in place.
+// Position of a view in its base, which has the same dtype: views of another dtype are internal and
+// never written in place.
 struct ViewGeometry {
   Shape sizes, strides;
-  int64_t offset;  // elements from the base's first
+  int64_t offset;  // elements from the first of the base
 };
 static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
   return {Shape(view.sizes()), Shape(view.strides()),
           (int64_t(view.data) - int64_t(base.data)) / view.item_size()};
 }
 
-// The base that the history of a view goes through; NULL if t is no view, or its base has another
-// storage by now (set_data).
+// Returns the base through which the history of a view goes; NULL if t is not a view, or its base
+// has another storage by now (set_data).
 static Tensor* live_base(const Tensor& t) {
   Tensor* base = __atomic_load_n(&t.base, __ATOMIC_RELAXED);
   return base && base->storage == t.storage ? base : nullptr;
 }
 
-// The base of a view whose storage was written since: its history leads through that. Else NULL. (A
-// leaf that requires a gradient is no view.)
+// Returns the base of a view whose storage was written since, so that its history must be rebuilt;
+// else NULL. (A leaf that requires a gradient is not a view.)
 static const Tensor* base_of_stale(const Tensor& t) {
   if (!__atomic_load_n(&t.base, __ATOMIC_RELAXED)) return nullptr;
   if (__atomic_load_n(&t.view_version, __ATOMIC_ACQUIRE) == t.version()) return nullptr;
   return live_base(t);
 }
 
-// The view as as_strided of its base, recorded whatever the ctx's masks. Threads that share the
-// view may all do this, while others share its node: the last one's stays.
+// Rebuilds the view as as_strided of its base, recorded regardless of the ctx's masks. Several
+// threads may do this at once while others share the view's node; the last one wins.
 static void rebuild_view_node(Tensor& t, const Tensor& base) {
   const uint32_t version = t.version();
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *__atomic_load_n(&op_of_views, __ATOMIC_RELAXED);
   const TensorRef fresh =
       redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
-  if (!fresh->grad_fn) return;  // base has stopped requiring a gradient
+  if (!fresh->grad_fn) return;  // base no longer requires a gradient
   NodeRef node = NodeRef::share(fresh->grad_fn);
-  Lock lock(shared_lock);  // gone before the old node goes
+  Lock lock(shared_lock);  // released before the old node is freed
   move_retained(lock, t, as_node(node), fresh->output_nr);
   GraphNode* const old = t.grad_fn;
   __atomic_store_n(&t.grad_fn, node.leak(), __ATOMIC_RELAXED);
@@ -105,7 +105,8 @@ static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_ap
                                                    destroy_saved<CopySlicesSaved>,
                                                    sizeof(CopySlicesSaved), false};
 
-// Does the gradient of `from` arrive at `leaf`? Nodes that consumed it have at least topo min_topo.
+// Returns whether the gradient of `from` reaches `leaf`, whose consumers have at least topo
+// min_topo.
 static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
   SmallVec<Node*, 16> open;
   PointerMap seen;
@@ -127,8 +128,7 @@ static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
 }
 
 // A leaf that stopped requiring a gradient may get a history, but none that leads to itself: graph
-// and leaf would own each other. Such a history comes from what was recorded before, its older
-// views included.
+// and leaf would own each other. Such a history comes from operators or views recorded before.
 static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
   const AutogradMeta* m = find_meta(owner);
   if (!m) return;
@@ -141,7 +141,7 @@ static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
            through_view ? "a view of " : "");
 }
 
-// The node of an in-place operator on a view, as a node of the base.
+// Turns the node of an in-place operator on a view into a node of the base.
 static NodeRef copy_slices_node(const Tensor& self, const Tensor& base, const NodeRef& node) {
   Node& inner = as_node(node);
   NodeRef slices = new_node(&kCopySlicesType, inner.n_edges, 1);
@@ -152,7 +152,7 @@ static NodeRef copy_slices_node(const Tensor& self, const Tensor& base, const No
   for (int64_t i = 1; i < inner.n_edges; i++) outer.edges()[i] = share_edge(inner.edges()[i]);
   if (outer.topo <= inner.topo) outer.topo = inner.topo + 1;
   describe_output(outer, 0, base);
-  // A result that inner has saved leads to inner: a second derivative arrives there.
+  // A result that inner has saved leads to inner, where a second derivative arrives.
   inner.part_of_node = true;
   tell_leaves(inner);
   return slices;
@@ -177,7 +177,7 @@ void commit_inplace(Tensor& self, NodeRef&& prepared) noexcept {
   if (!base) return link_output(prepared, self, 0);
   link_output(prepared, *base, 0);
   self.keys |= bit(kKeyAutograd);
-  self.view_version = self.version() - 1;  // stale: rebuilt from the base when next asked for
+  self.view_version = self.version() - 1;  // stale: rebuilt from the base when next needed
 }
 
 }  // namespace TT_NS

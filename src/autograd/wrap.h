@@ -1,4 +1,4 @@
-// What generated autograd wrappers use beside node.h and saved.h.
+// Helpers of generated autograd wrappers, in addition to node.h and saved.h.
 #pragma once
 
 #include "autograd/formulas.h"
@@ -10,11 +10,11 @@ namespace TT_NS {
 [[noreturn]] TT_COLD void fail_into_grad();
 [[noreturn]] TT_COLD void fail_no_formula(const char* arg);
 
-// For an in-place operator whose result has no gradient: what prepare_inplace gives, with zeros as the gradient of
-// self; empty if self needs none.
+// For an in-place operator whose result has no gradient: returns the node of prepare_inplace, with
+// zeros as the gradient of self; empty if self needs none.
 NodeRef prepare_overwrite(Tensor& self);
 
-// The values of an input that an operator in place is about to overwrite, for a formula that reads it.
+// Copies an input that an in-place operator is about to overwrite, for a formula that reads it.
 inline TensorRef overwritten(const Tensor& t) { return op::clone(t); }
 
 inline ShapeList shapes_of(TensorSpan s) {

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 constexpr int64_t kTileRows = 512;
-constexpr int64_t kLeastWork =
-    int64_t(96) * 96 * 96;  // below, the own kernels' start is cheaper on every instruction set
+// for smaller products the own kernels start faster on every instruction set
+constexpr int64_t kLeastWork = int64_t(96) * 96 * 96;
 
 using GemmReal32 = void (*)(int, int, int, int, int, int, float, const void*, int, const void*, int,
                             float, void*, int);
@@ -27,9 +27,9 @@ struct Blas {
 constinit Blas g_blas = {};
 constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
 constinit Mutex g_mutex;
-constinit Mutex g_calls;  // the serial flavour hands two calls at once the same buffer
+constinit Mutex g_calls;  // the serial build shares one buffer between concurrent calls
 
-// The serial flavour first: a library that starts no threads.
+// Tries the serial build first: it starts no threads.
 int32_t open_blas() noexcept {
   constexpr const char* kNames[] = {"/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
                                     "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
@@ -52,7 +52,7 @@ bool is_open() noexcept {
   return g_state == 1;
 }
 
-// Leading dimension of a factor stored row by row (or column by column: transposed); 0 if it is
+// Returns the leading dimension of a factor stored by rows (or by columns: transposed); 0 if it is
 // neither.
 int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
   int64_t ld = col == 1 ? row : row == 1 ? col : 0;
@@ -63,9 +63,9 @@ int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
 
 }  // namespace
 
-// Measured (docs/benchmarks/zen5-products.md): with AVX2 and AVX-512 tt's kernels are about level
-// with OpenBLAS 0.3.21, and run on all threads; the baseline's take three times as long, since
-// OpenBLAS picks its kernels by the processor.
+// Measured (docs/benchmarks/zen5-products.md): with AVX2 and AVX-512 tt's kernels are on par with
+// OpenBLAS 0.3.21 and use all threads. The baseline's take three times as long, since OpenBLAS
+// picks its kernels by the processor.
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept {
   if (!TT_BLAS || isa != kIsaBaseline || p.path != kMatmulPacked) return false;
   if (p.dtype != TT_F32 && p.dtype != TT_F64 && !matmul_is_complex(p.dtype)) return false;

@@ -1,5 +1,4 @@
-// The CPU kernels of the matrix products. Each instruction set that the build leaves out is served
-// by the baseline.
+// The CPU kernels of matrix products. The baseline replaces instruction sets that the build omits.
 #pragma once
 
 #include "plan/matmul_plan.h"

@@ -8,8 +8,8 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kMostFlops = 128;              // of a core in a nanosecond
-constexpr int64_t kAskFlops = int64_t(1) << 30;  // some 5 to 10 ms
+constexpr int64_t kMostFlops = 128;              // per core and nanosecond
+constexpr int64_t kAskFlops = int64_t(1) << 30;  // about 5 to 10 ms
 
 struct Task {
   CpuKernel kernel;
@@ -24,8 +24,8 @@ void run_range(void* ctx, int64_t begin, int64_t end) {
   if (TT_UNLIKELY(status)) __atomic_store_n(&t->status, status, __ATOMIC_RELAXED);
 }
 
-// Units [first, end), in ranges of about kMatmulTaskFlops: more than a range costs, little enough
-// that threads end together.
+// Runs units [first, end) in ranges of about kMatmulTaskFlops: more than the overhead of a range,
+// few enough that threads finish together.
 int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first, int64_t end,
                   int64_t unit_flops) {
   const int64_t grain =
@@ -37,8 +37,8 @@ int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first,
   return status ? status : t.status;
 }
 
-// All units; long work in steps of kAskFlops or a unit for each thread, between which the host is
-// asked.
+// Runs all units; long work in steps of kAskFlops, or of one unit per thread, between which the
+// application is polled.
 int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end, int64_t unit_flops,
                     MatmulGoOn go_on) {
   const int64_t some = kAskFlops / (unit_flops + 1);
@@ -53,7 +53,7 @@ int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end,
   return status;
 }
 
-// One block: its panels, then its tiles.
+// Runs one block: packs its panels, then computes its tiles.
 int32_t run_block(const MatmulBlock& k, const MatmulKernels& kernels, Pool* pool) {
   const int64_t rows = k.row_blocks();
   const int64_t cols = k.col_blocks();
@@ -92,7 +92,7 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
   return TT_OK;
 }
 
-// Operands of product `index` of the batch.
+// Sets the operands of product `index` of the batch.
 void locate(MatmulBlock& k, int64_t index) {
   const MatmulPlan& p = *k.plan;
   k.a = p.a;
@@ -110,8 +110,8 @@ void locate(MatmulBlock& k, int64_t index) {
   }
 }
 
-// Products [begin, end) of the batch on panels at `room`. p's c may be of f32 where its factors are
-// of f16 or bf16.
+// Runs products [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
+// f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
@@ -130,18 +130,18 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
   return TT_OK;
 }
 
-// A product that matmul_split() cuts.
+// A product that matmul_split() splits.
 struct Cut {
   const MatmulPlan& plan;
   const MatmulSplit split;
-  const CpuKernel units;  // of a piece; NULL: packed
+  const CpuKernel units;  // for one piece; NULL: packed path
   const Isa isa;
-  const MatmulLayout layout;  // packed: of a task's panels
+  const MatmulLayout layout;  // packed path: panels of a task
   char *const sums, *const panels;
-  uint32_t busy;  // panels in use, a bit each
+  uint32_t busy;  // bit mask of panels in use
 };
 
-// The plan of a piece but for its place: sums in a row, nothing else done with them.
+// Turns p into the plan of a piece, but for its position: sums in row-major order, no epilogue.
 void plan_pieces(MatmulPlan* p) {
   if (matmul_is_half(p->dtype)) p->dtype = TT_F32;
   int64_t stride = p->m * p->n * kItemSize[p->dtype];
@@ -156,7 +156,7 @@ void plan_pieces(MatmulPlan* p) {
   p->c_col = 1;
 }
 
-// Parts [begin, end) of a product, on one thread.
+// Runs parts [begin, end) of a product on one thread.
 int32_t run_parts(const Cut& w, char* panels, int64_t begin, int64_t end) {
   const int64_t size = kItemSize[w.plan.dtype];
   const int64_t per_piece = w.split.units;
@@ -186,8 +186,8 @@ int32_t run_cut_units(const void* cut, int64_t begin, int64_t end) noexcept {
   return run_parts(*static_cast<const Cut*>(cut), nullptr, begin, end);
 }
 
-// Tasks [begin, end) of the packed path, on the first panels that no other thread uses: what is
-// touched follows the number of threads, not of tasks.
+// Runs tasks [begin, end) of the packed path on the first panels that no other thread uses: the
+// touched memory depends on the number of threads, not of tasks.
 int32_t run_cut_packed(const void* cut, int64_t begin, int64_t end) noexcept {
   Cut& w = *static_cast<Cut*>(const_cast<void*>(cut));
   const int64_t parts = w.split.pieces * w.split.units;
@@ -234,7 +234,7 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) n
   if (p.path == kMatmulBlas)
     return run_watched(pool, blas_tiles, &p, blas_units(p), 2 * p.m * p.n * p.k / blas_units(p),
                        go_on);
-  // Reading b from memory takes as long as 8 flops an element.
+  // Reading b from memory takes as long as 8 flops per element.
   if (p.path == kMatmulRows)
     return run_watched(pool, kernels.rows, &p, p.n_units, 8 * p.k * matmul_rows_unit(p), go_on);
   return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool,

@@ -1,4 +1,4 @@
-// Runs a MatmulPlan on the CPU: picks the units of its path and drives them over the pool.
+// Runs a MatmulPlan on the CPU: picks the units of its path and runs them on the pool.
 #pragma once
 
 #include "base/pool.h"
@@ -7,14 +7,14 @@
 
 namespace TT_NS {
 
-// Sets the plan's path to OpenBLAS where that is the faster provider. Before
+// Sets the plan's path to OpenBLAS if that is the faster provider. Must precede
 // matmul_workspace_bytes.
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 
-// Asked on the calling thread between parts of long products; false ends them.
+// Called on the calling thread between parts of long products; false stops them.
 using MatmulGoOn = bool (*)() noexcept;
 
-// p.workspace holds matmul_workspace_bytes(p). pool NULL: serial. Returns 0, a tt_status, or
+// p.workspace holds matmul_workspace_bytes(p). A NULL pool means serial. Returns 0, a tt_status, or
 // kMatmulEnded.
 constexpr int32_t kMatmulEnded = -1;
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on = nullptr) noexcept;

@@ -6,7 +6,7 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kRun = 128;  // numbers added at once
+constexpr int64_t kRun = 128;  // numbers added at a time
 
 template <class T> T load(const char* p) {
   T v;
@@ -15,7 +15,7 @@ template <class T> T load(const char* p) {
 }
 template <class T> void store(char* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
 
-// total[i] = the i-th of n numbers of all pieces, `step` numbers apart.
+// total[i] is the sum of the i-th of n numbers over all pieces, which are `step` numbers apart.
 template <class T, class S>
 void add_run(const T* x, int64_t step, int64_t pieces, int64_t n, S* total) {
   for (int64_t i = 0; i < n; i++) total[i] = 0;
@@ -40,7 +40,7 @@ void put_real(char* p, int32_t dtype, double v) {
   }
 }
 
-// One result: v holds its parts, d is its addend or NULL.
+// Stores one result: v holds its parts, d is its addend or NULL.
 void finish(const MatmulPlan& p, const double* v, const char* d, char* c) {
   if (!matmul_is_complex(p.dtype))
     return put_real(c, p.dtype,
@@ -71,7 +71,7 @@ void finish(const MatmulPlan& p, const uint64_t* v, const char* d, char* c) {
   store(c, sum);
 }
 
-// T: of the sums, `parts` to a result; S: what they are added in.
+// T: type of the sums, `parts` per result; S: type in which they are added.
 template <class T, class S>
 void add_rows(const MatmulSums& w, int64_t begin, int64_t end, int64_t parts) {
   const MatmulPlan& p = *w.plan;

@@ -14,8 +14,8 @@ constinit const void* g_function[kNumVectorId][kNumIsa] = {};
 constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
 constinit Mutex g_mutex;
 
-// At most 1 ulp. None on the baseline: with two doubles SLEEF is mostly behind the C library
-// (docs/benchmarks/zen4-sleef.md).
+// Functions of at most 1 ulp. The baseline has none: with two doubles SLEEF is mostly slower than
+// the C library (docs/benchmarks/zen4-sleef.md).
 const void* find(void* lib, VectorId id, Isa isa) noexcept {
   if (isa == kIsaBaseline) return nullptr;
   char symbol[64];
@@ -35,13 +35,13 @@ int32_t open_library() noexcept {
   return 1;
 }
 
-// Beyond 15 SLEEF reduces angles in another way, beyond 1e14 in a third.
+// SLEEF reduces angles differently beyond 15, and again beyond 1e14.
 constexpr double kAngle = 15, kFarAngle = 1e13, kAll = DBL_MAX, kTiny = 0x1p-1000;
 
 }  // namespace
 
-// SLEEF's log1p is infinite from 1e307 on, its sinh and cosh from 709.8 on; its log1p and tan lose
-// the last bit of subnormal numbers.
+// SLEEF's log1p is infinite above 1e307, its sinh and cosh above 709.8; its log1p and tan lose the
+// last bit of subnormal numbers.
 constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
     {"log", ::log, 0, kAll, kAll},
     {"log2", ::log2, 0, kAll, kAll},
