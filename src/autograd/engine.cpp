@@ -16,7 +16,7 @@ struct Engine {
   const BackwardArgs& args;
   SmallVec<Ready, 64> heap;  // binary max-heap by key
   SmallVec<Tensor*, 4>
-      foreign;  // leaves whose `pending` another engine holds: ours are beside them
+      foreign;  // leaves whose `pending` belongs to another engine, with our gradients
   TensorList foreign_grads;
   SmallVec<Edge, 4> inputs;  // args.inputs: the edges where their gradients arrive; owned
   TensorList captured;       // tt_grad: one per input
@@ -246,7 +246,7 @@ class AccumulateLock {
   bool outer_;
 };
 
-// Into a leaf that has no gradient: false if it has one. g is left alone then.
+// Stores g as the gradient of a leaf without one. Returns false, and leaves g alone, if it has one.
 static bool become_grad(AutogradMeta& m, TensorRef& g) {
   Lock lock(shared_lock);
   if (m.grad) return false;

@@ -29,13 +29,12 @@ struct Geometry {
 
 // Per-tensor data, allocated for differentiable tensors on first use.
 struct AutogradMeta : TensorMeta {
-  TensorRef grad;  // under shared_lock; see grad_of
-  Ref<RetainedGrad>
-      retained;       // under shared_lock; holds the gradient of a non-leaf in grad's place
-  TensorRef pending;  // gradient on its way to this leaf, of the engine `owner`
-  Engine* owner;      // the engine run that has claimed `pending`
-  int64_t min_topo;   // smallest topo of a node that consumed this leaf; kNeverConsumed if none
-  HookList hooks;     // of a leaf; hooks of a non-leaf are stored on its node
+  TensorRef grad;              // under shared_lock; see grad_of
+  Ref<RetainedGrad> retained;  // under shared_lock; the gradient of a non-leaf, instead of grad
+  TensorRef pending;           // gradient on its way to this leaf, of the engine `owner`
+  Engine* owner;               // the engine run that has claimed `pending`
+  int64_t min_topo;  // smallest topo of a node that consumed this leaf; kNeverConsumed if none
+  HookList hooks;    // of a leaf; hooks of a non-leaf are stored on its node
   TensorRef
       former_base;  // of a view that others had when it became a leaf: they may still be reading it
   Mutex adding;     // held by the thread `adder` while it adds to grad

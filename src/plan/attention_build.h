@@ -6,13 +6,13 @@
 namespace TT_NS {
 
 namespace attention_detail {
-// Elements of a task's scratch memory, in the order in which the kernels take them.
+// Elements of the scratch memory of a task, in the order in which the kernels allocate them.
 inline int64_t slot_elements(const AttentionPlan& p, bool backward) {
   const int64_t n = min(kAttentionQueries, attention_lanes(p.queries));
   const int64_t k = min(kAttentionKeys, p.keys);
   const int64_t e = p.width;
   const int64_t f = p.value_width;
-  const int64_t line = 16;  // each part starts on its own cache line
+  const int64_t line = 16;  // each part starts on a new cache line
   const int64_t forward = 2 * k * n + e * n + k * e + k * f + 2 * n * max(e, f) + 7 * line;
   return backward ? forward + f * n + n * e + n * f + k * e + k * f + 6 * line : forward;
 }
@@ -31,8 +31,8 @@ inline int64_t attention_stage(AttentionPlan* p, int stage, int64_t units, int64
   return ceil_div(units, p->run.grain[stage]);
 }
 
-// Sets stages, units and slot_bytes; dimensions and dtype must be set. split: backward in two
-// stages, for more threads than key heads. Returns the bytes of the workspace.
+// Sets stages, units and slot_bytes; dimensions and dtype must be set. split: backward runs in two
+// stages, for more threads than key heads. Returns the size of the workspace in bytes.
 inline int64_t attention_units(AttentionPlan* p, bool backward, bool split = false) {
   const int64_t heads = p->batch * p->heads;
   const int64_t key_heads = p->batch * p->key_heads;

@@ -1,16 +1,16 @@
 // AttentionPlan: softmax(q k^T scale + mask) v by blocks, after Dao et al., "FlashAttention"
-// (NeurIPS 2022) and "FlashAttention-2" (ICLR 2024): no array of queries × keys is stored. POD,
-// also device code.
+// (NeurIPS 2022) and "FlashAttention-2" (ICLR 2024): the queries × keys matrix is never stored.
+// POD, also for device code.
 #pragma once
 
 #include "plan/stages.h"
 
 namespace TT_NS {
 
-// Sizes of a block. They are fixed, so that results do not depend on the number of threads.
+// Block sizes. They are fixed, so that results do not depend on the number of threads.
 constexpr int64_t kAttentionQueries = 64;
 constexpr int64_t kAttentionKeys = 128;
-constexpr int64_t kAttentionSlots = 32;  // tasks, each with scratch memory of its own
+constexpr int64_t kAttentionSlots = 32;  // tasks, each with its own scratch memory
 
 // Strides in bytes. The elements of a row of q, k, v, out and grad are contiguous.
 struct AttentionRows {
@@ -25,17 +25,17 @@ struct AttentionRows {
 struct AttentionPlan {
   Stages run;
   int32_t dtype;       // of q, k, v, out and grad: f16 bf16 f32 f64
-  int32_t mask_dtype;  // bool (true: takes part) or a floating one (added); 0: no mask
+  int32_t mask_dtype;  // bool (true: attends) or a floating one (added); 0: no mask
   int64_t batch, heads, key_heads, queries, keys, width,
       value_width;  // query head h reads key head h / (heads / key_heads)
   double scale;
-  bool causal;  // query i sees keys 0 … i
+  bool causal;  // query i attends to keys 0 … i
   AttentionRows q, k, v, out, grad;
   const char* mask;
   int64_t mask_batch, mask_head, mask_query, mask_key;
-  char* lse;  // [batch][head][query] in C: log of the sum of exp, -inf where no key takes part
-  // Dropout: word `key` of the padded row of words (batch, head, query), attention_row_words(keys)
-  // each, decides.
+  char* lse;  // [batch][head][query] in C: log of the sum of exp, -inf if all keys are masked
+  // Dropout decides by word `key` of the padded row of words (batch, head, query),
+  // attention_row_words(keys) words each.
   bool drop;
   int32_t threshold;  // kept iff the word's upper 24 bits are below it
   double keep_scale;
@@ -44,7 +44,7 @@ struct AttentionPlan {
   char *dq, *dk, *dv;
   char* delta;  // [batch][head][query]: sum of grad * out
   char* workspace;
-  int64_t slot_bytes;  // of one task's part of it
+  int64_t slot_bytes;  // of one task's part of the workspace
 };
 
 TT_INLINE constexpr int64_t attention_query_blocks(const AttentionPlan& p) {

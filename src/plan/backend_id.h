@@ -1,5 +1,5 @@
-// Identity of what libtt and a device library must agree on: the table, the plans, the kernels and
-// their order. Both sides write
+// Identity shared by libtt and a device library: the table, the plans, the kernels and their order.
+// Both sides write
 //   constexpr uint64_t kId = BackendId()
 //   #define TT_KERNEL_ROW(name, kind) .kernel(#name)
 //   #include "plan/gen/kernel_rows.inc"
@@ -13,7 +13,8 @@
 
 namespace TT_NS {
 
-constexpr uint64_t kPlanRevision = 1;  // raised when a plan's meaning changes but not its layout
+// incremented when a plan's meaning changes but not its layout
+constexpr uint64_t kPlanRevision = 1;
 
 // The size of each plan struct and the offsets of its fields.
 inline constexpr uint64_t kPlanLayout[] = {

@@ -1,4 +1,5 @@
-// Builds the plans of conv_plan.h. Builders fill all but the pointers and the weight's strides.
+// Builds the plans of conv_plan.h. Builders set all fields but the pointers and the weight's
+// strides.
 #pragma once
 
 #include "plan/conv_plan.h"
@@ -9,13 +10,13 @@ inline int64_t conv_pixels(const ConvShape& s, const int64_t* grid) {
   return s.n * grid[0] * grid[1] * grid[2];
 }
 
-// Units that make a task of about 2^21 multiplications, if a unit has `unit` of them.
+// Returns the number of units of `unit` multiplications each that make a task of about 2^21.
 inline int64_t conv_grain(double unit) {
   return unit >= (1 << 21) ? 1 : int64_t((1 << 21) / (unit + 1)) + 1;
 }
 
-// Width of x's rows with their padding, where copying them merges the taps of a row into one run;
-// 0: rows are read in place.
+// Returns the padded width of x's rows if copying them merges the taps of a row into one run; 0 if
+// rows are read in place.
 inline int64_t conv_merged_width(const ConvShape& s) {
   if (s.groups != 1 || s.ci >= 16 || s.k[2] == 1 || s.dil[2] != 1) return 0;
   const int64_t width = (s.y[2] - 1) * s.stride[2] + s.k[2];
@@ -60,37 +61,38 @@ inline ConvGather conv_gather_y(const ConvShape& s) {
 
 inline bool conv_depthwise(const ConvShape& s) { return s.groups > 1 && s.ci == 1 && s.co == 1; }
 
-// Whether each unit packs the columns that it needs. A weight that few pixels use is then read once
+// Returns whether each unit packs its own columns. A weight that few pixels use is then read once
 // and stays in the cache of its unit.
 inline bool conv_takes_columns(const ConvShape& s, ConvMode mode, int64_t phase_pixels) {
   const int64_t cols = conv_cols(s, mode);
   const double weight = double(s.groups * cols) * double(s.taps() * conv_depth(s, mode));
-  // Units pack tap by tap, merged rows have several taps in a run.
+  // Units pack tap by tap; merged rows have several taps in a run.
   if (mode == kConvForward && conv_merged_width(s)) return false;
-  // The more pixels there are, the less it costs to pack the weight once for all of them.
+  // With more pixels, packing the weight once for all units is cheaper.
   if (phase_pixels > 2048) return false;
-  // A small packed weight stays in the second-level cache.
+  // A small packed weight fits the L2 cache.
   if (weight <= (1 << 18)) return false;
   // Fewer units would leave threads idle.
   return s.groups * ceil_div(cols, kConvCols) >= 4;
 }
 
-// phases: how many; phase_pixels: of the largest one. channels_first: dst may have its channels
-// first.
+// phases: number of phases; phase_pixels: pixels of the largest one. channels_first: dst may have
+// channels first.
 inline ConvPath pick_conv_path(const ConvShape& s, ConvMode mode, int64_t phases,
                                int64_t phase_pixels, bool channels_first) {
-  // Up to 8 columns leave most of a tile's vectors idle; all taps of them side by side fill these.
+  // Up to 8 columns would leave most of a tile's vectors idle; the columns of all taps together
+  // fill them.
   if (mode == kConvData && s.ci <= 8 && conv_merged_width(s)) return kConvScatter;
-  // One term per tap and column: there is no product of matrices within a group.
+  // With one term per tap and column, there is no matrix product within a group.
   if (conv_depthwise(s)) return kConvDepthwise;
   if (conv_takes_columns(s, mode, phase_pixels)) return kConvColumns;
-  // The pixels of one phase are contiguous in a plane; those of several are not.
+  // The pixels of a single phase are contiguous in a plane; those of several phases are not.
   if (channels_first && phases == 1) return kConvPlanes;
   return kConvPixels;
 }
 
-// Rows are multiples of 14, the height of the tallest tile. Up to 8 blocks for threads to share, as
-// long as each has 56 pixels.
+// Rows are multiples of 14, the height of the tallest tile. There are up to 8 blocks for threads to
+// share, as long as each has 56 pixels.
 inline ConvBlocks conv_blocks(int64_t pixels) {
   ConvBlocks b;
   b.count = ceil_div(pixels, kConvRows);
@@ -107,7 +109,7 @@ inline ConvBlocks conv_plane_blocks(int64_t pixels, int64_t item_size) {
   return b;
 }
 
-// The units of both stages, by path; phase_pixels as for pick_conv_path().
+// Sets the units of both stages, by path; phase_pixels as for pick_conv_path().
 inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) {
   const ConvShape& s = p->s;
   const int64_t col_blocks = s.groups * ceil_div(conv_cols(s, p->mode), kConvCols);
@@ -140,7 +142,7 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
   }
 }
 
-// channels_first: dst may have its channels first; it has if the path is kConvPlanes.
+// channels_first: dst may have channels first, and does if the path is kConvPlanes.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
                        bool channels_first) {
   p->s = s;
@@ -160,7 +162,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   p->path = pick_conv_path(s, mode, phases, phase_pixels, channels_first);
   const bool reads_y = mode == kConvData && p->path != kConvScatter;
   p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
-  // Rows of a tile then meet the padding above and below an image together.
+  // Rows of a tile then reach the padding above and below an image together.
   p->across_images =
       p->path != kConvPlanes && p->path != kConvScatter && s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
   build_conv_units(p, phases, phase_pixels);
@@ -216,11 +218,12 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->depthwise = conv_depthwise(s);
   const int64_t pixels = conv_pixels(s, s.y);
   const int64_t cols = round_up(s.co, kConvCols);
-  // Splits are added at the end: at most 8, of together 8 MiB, with two chunks of pixels each.
+  // Splits are added at the end: at most 8 with 8 MiB in total, of at least two chunks of pixels
+  // each.
   const int64_t items = s.groups * s.taps() * s.ci * (p->depthwise ? 1 : cols);
   const int64_t fit = (int64_t(8) << 20) / (items * item_size + 1);
   p->splits = clamp<int64_t>(min(fit, pixels / (2 * kConvChunk)), 1, 8);
-  // Few splits leave threads idle: they share the taps and the columns then.
+  // Few splits leave threads idle, which then share the taps and columns.
   const int64_t taps = p->gather.taps[0] * p->gather.taps[1] * p->gather.taps[2];
   const bool by_pixels = p->splits >= 4;
   p->tap_blocks = by_pixels ? 1 : max<int64_t>(taps, 1);
@@ -245,7 +248,7 @@ inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
 
 // ---- interleaved images ----
 
-// y from x; kConvData: x from y, which is a convolution by the flipped window.
+// y from x; for kConvData x from y, a convolution by the flipped window.
 inline ConvInterleavedShape conv_interleaved_shape(const ConvShape& s, ConvMode mode) {
   const bool data = mode == kConvData;
   ConvInterleavedShape b = {};
@@ -266,29 +269,30 @@ inline ConvInterleavedShape conv_interleaved_shape(const ConvShape& s, ConvMode 
   }
   return b;
 }
-// Whether images are interleaved: where channels are too few to fill vectors, and images are not.
+// Returns whether to interleave images: if channels are too few to fill vectors, but images are
+// not.
 inline bool conv_interleaves(const ConvShape& s, ConvMode mode) {
-  // More channels fill vectors by themselves.
+  // More channels fill vectors on their own.
   if (s.groups != 1 || s.ci < 1 || s.ci > 16 || s.co > 24) return false;
-  // The kernels know two dimensions, and a window's row as one run.
+  // The kernels support two dimensions, and read a row of a window as one run.
   if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 || s.dil[2] != 1) return false;
-  // At most one lane without an image for every four images.
+  // At most one idle lane per four images.
   const int64_t idle = round_up(s.n, kConvLanes) - s.n;
   if (idle * 4 > s.n) return false;
-  // x from y is such a convolution only with steps of 1 and a border that is not negative.
+  // x from y is such a convolution only with stride 1 and a border that is not negative.
   for (int d = 1; d < kConvDims && mode == kConvData; d++)
     if (s.stride[d] != 1 || s.pad[d] > s.dil[d] * (s.k[d] - 1)) return false;
-  // Sums of a window's row are kept on the stack.
+  // Sums of a row of a window are on the stack.
   const ConvInterleavedShape b = conv_interleaved_shape(s, mode);
   if (b.run() > kConvInterleavedRun) return false;
   // A wide border costs more than it saves.
   return b.full[0] <= 2 * b.x[0] + 64 && b.full[1] <= 2 * b.x[1] + 64;
 }
 inline int64_t conv_interleaved_items(int64_t n, int64_t channels, const int64_t* full) {
-  constexpr int64_t kOverread = 4 * kConvLanes;  // a tile's last window may read on
+  constexpr int64_t kOverread = 4 * kConvLanes;  // the last window of a tile may read past the end
   return round_up(n, kConvLanes) * full[0] * full[1] * channels + kOverread;
 }
-// An image and its border; lead and full as NULL: none.
+// Interleaves an image and its border; NULL lead and full mean no border.
 inline void build_conv_interleave(ConvInterleavePlan* p, int64_t n, int64_t channels,
                                   const int64_t* size, const int64_t* lead, const int64_t* full) {
   p->n = n;
@@ -320,7 +324,7 @@ inline void build_conv_interleaved_weight(ConvInterleavedWeightPlan* p,
   const int64_t blocks = s.blocks();
   p->splits = 1;
   while (p->splits * 2 <= blocks && p->splits * tiles < 16) p->splits *= 2;
-  // The rows of x and y that are read together stay in the first-level cache.
+  // The rows of x and y that are read together fit the L1 cache.
   const int64_t row_bytes = (s.y[1] * kConvInterleavedCols + s.full[1] * s.ci) * kConvLanes * 4;
   const int64_t cache_bytes = int64_t(36) << 10;
   p->rows = row_bytes < cache_bytes ? cache_bytes / row_bytes : 1;

@@ -25,12 +25,12 @@ struct ConvShape {
   TT_INLINE int64_t taps() const { return k[0] * k[1] * k[2]; }
 };
 
-// The result, called dst in plans; its channels are the columns of the packed weight.
+// The result is called dst in plans; its channels are the columns of the packed weight.
 enum ConvMode : int32_t {
   kConvForward,  // y from x
   kConvData,     // x (a gradient, or the result of a transposed convolution) from y
 };
-// Channels of a group of the result; channels that each tap of it sums over.
+// Number of channels of a group of the result; number of channels that each tap sums over.
 TT_INLINE int64_t conv_cols(const ConvShape& s, ConvMode mode) {
   return mode == kConvForward ? s.co : s.ci;
 }
@@ -38,7 +38,7 @@ TT_INLINE int64_t conv_depth(const ConvShape& s, ConvMode mode) {
   return mode == kConvForward ? s.ci : s.co;
 }
 
-// How the windows of a source are read: a tap is a run of `run` contiguous elements. Where rows are
+// How the windows of a source are read: a tap is a run of `run` contiguous elements. If rows are
 // copied with their padding (conv_merged_width), the taps of the last dimension and their channels
 // are a single run, and taps[2] is 1.
 struct ConvGather {
@@ -49,26 +49,26 @@ struct ConvGather {
   int64_t row, pixel, group;  // elements between rows, pixels and groups of the source
 };
 
-// Result pixels of a block, at most: a multiple of every micro-tile's height.
+// Maximum number of result pixels in a block: a multiple of the height of every micro-tile.
 constexpr int64_t kConvRows = 252;
 constexpr int64_t kConvPlaneBytes = 896;  // of a column's block in kConvPlanes: whole vectors
-constexpr int64_t kConvTaps = 12;         // taps that are added in one pass
-constexpr int64_t kConvDepth = 768;       // terms of a column that are added in one pass
+constexpr int64_t kConvTaps = 12;         // taps added in one pass
+constexpr int64_t kConvDepth = 768;       // terms of a column added in one pass
 constexpr int64_t kConvCols = 32;         // columns are packed in multiples of this
 constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's gradient adds
 
-// How conv computes its result. pick_conv_path() chooses; kernels/cpu/conv/conv.cpp has a struct
-// per path. A phase is the set of result pixels whose windows see the same taps: all of them
-// forward, at most the product of the strides for kConvData.
+// The algorithm of a convolution, chosen by pick_conv_path(); kernels/cpu/conv/conv.cpp has a
+// struct per path. A phase is the set of result pixels whose windows see the same taps: all pixels
+// for kConvForward, up to the product of the strides phases for kConvData.
 enum ConvPath : int32_t {
   kConvPixels,     // a unit computes all columns of a group for a block of pixels
   kConvPlanes,     // the result has channels first: a unit transposes the columns of a block
-  kConvColumns,    // few pixels, large weight: a unit packs its columns, computes all pixels
+  kConvColumns,    // few pixels, large weight: a unit packs its columns and computes all pixels
   kConvDepthwise,  // groups of one channel: vectors run across groups
-  kConvScatter,    // x with few channels from y: products of a pixel of y are added to an image
+  kConvScatter,    // x with few channels from y: products of y's pixels are added into an image
 };
 
-// Pixels of a phase, cut into `count` blocks of `rows`, at most kConvRows each.
+// Pixels of a phase, split into `count` blocks of `rows`, at most kConvRows each.
 struct ConvBlocks {
   int64_t count, rows;
 };
@@ -102,9 +102,9 @@ struct ConvPlan {
   int32_t dtype;  // f32 f64 i64
   ConvMode mode;
   ConvPath path;
-  int32_t across_images;  // pixels are walked as [rows][images][columns], not image by image
+  int32_t across_images;  // pixels are traversed as [rows][images][columns], not image by image
   int64_t phases[kConvDims];
-  ConvPixels pixels;  // of these, only that of `path` is set
+  ConvPixels pixels;  // only the member of `path` is set
   ConvPlanes planes;
   ConvColumns columns;
   ConvDepthwise depthwise;
@@ -116,10 +116,10 @@ struct ConvPlan {
   char* dst;
   char* packed;       // conv_packed_bytes(): [group][columns, rounded up][taps][channels of src] in
                       // panels; kConvColumns: room for kConvDepth * kConvCols elements per unit
-  const char* zeros;  // what padding reads: conv_zero_items() elements
+  const char* zeros;  // source of padding: conv_zero_items() elements
 };
 
-// conv_pad: the last dimension of x with its padding, [n * x0 * x1][width][channels]. Units: rows.
+// conv_pad copies x with its last dimension padded, [n * x0 * x1][width][channels]. Units: rows.
 struct ConvPadPlan {
   Stages run;
   int32_t item_size;
@@ -128,10 +128,10 @@ struct ConvPadPlan {
   char* dst;
 };
 
-// conv_weight: dweight(group, co, ci, k) = sum over the pixels of y of y * x. The pixels are cut
-// into `splits`, each with sums of its own.
-// Stage 0: [splits][groups][tap blocks][column blocks] sums of a split. Stage 1: [groups][blocks of
-// kConvCols columns] adds the splits in order.
+// conv_weight: dweight(group, co, ci, k) = sum over the pixels of y of y * x. The pixels are
+// divided into `splits`, each with its own sums.
+// Stage 0: [splits][groups][tap blocks][column blocks] computes the sums of a split. Stage 1:
+// [groups][blocks of kConvCols columns] adds the splits in order.
 // depthwise (groups of one channel): stage 0 [splits], stage 1 one unit.
 struct ConvWeightPlan {
   Stages run;
@@ -146,14 +146,14 @@ struct ConvWeightPlan {
   int64_t w_co, w_ci, w_k[kConvDims];
   char* sums;         // [splits][groups][taps * ci][co rounded up to kConvCols]; depthwise:
                       // [splits][taps][groups]
-  const char* zeros;  // what padding reads: gather.run elements, depthwise: groups
+  const char* zeros;  // source of padding: gather.run elements, depthwise: groups
 };
 
-// ---- interleaved images: few channels, whose vectors hold a pixel of kConvLanes images ----
+// ---- interleaved images: few channels; a vector holds one pixel of kConvLanes images ----
 
-constexpr int64_t kConvLanes = 16;           // images side by side
-constexpr int64_t kConvInterleavedCols = 6;  // channels of y that a tile computes
-constexpr int64_t kConvInterleavedRun = 96;  // elements of a window's row, at most
+constexpr int64_t kConvLanes = 16;           // interleaved images
+constexpr int64_t kConvInterleavedCols = 6;  // channels of y per tile
+constexpr int64_t kConvInterleavedRun = 96;  // maximum elements of a row of a window
 
 // y(n, co, o) = sum over k and ci of x(n, ci, o * stride - pad + k * dil) * w(co, ci, k), with
 // channels before pixels. x is read in the interleaved layout, with a border of zeros:
@@ -162,13 +162,13 @@ constexpr int64_t kConvInterleavedRun = 96;  // elements of a window's row, at m
 struct ConvInterleavedShape {
   int64_t n, ci, co;
   int64_t x[2], y[2], k[2], stride[2], lead[2], full[2];
-  int64_t dil;  // of rows; that of columns is 1
+  int64_t dil;  // of rows; 1 for columns
   TT_INLINE int64_t blocks() const { return ceil_div(n, kConvLanes); }
   TT_INLINE int64_t run() const { return k[1] * ci; }
   TT_INLINE int64_t col_tiles() const { return ceil_div(co, kConvInterleavedCols); }
 };
 
-// conv_interleave: src (n, channels, rows, columns) in the interleaved layout. Units:
+// conv_interleave: converts src (n, channels, rows, columns) to the interleaved layout. Units:
 // [blocks][channels].
 struct ConvInterleavePlan {
   Stages run;
@@ -178,7 +178,8 @@ struct ConvInterleavePlan {
   char* dst;
 };
 
-// conv_interleaved: y. Stage 0 packs the weight, one unit. Stage 1: [blocks][pixels / kConvLanes].
+// conv_interleaved computes y. Stage 0 packs the weight, one unit. Stage 1: [blocks][pixels /
+// kConvLanes].
 struct ConvInterleavedPlan {
   Stages run;
   ConvInterleavedShape s;
@@ -191,13 +192,13 @@ struct ConvInterleavedPlan {
                  // the tile]
 };
 
-// conv_interleaved_weight: the weight's gradient. Stage 0: [splits][tiles of channels of y][k0],
-// the sums of a split of the blocks. Stage 1, one unit: adds the splits in order.
+// conv_interleaved_weight computes the weight's gradient. Stage 0: [splits][tiles of channels of
+// y][k0], sums of a split of the blocks. Stage 1, one unit: adds the splits in order.
 struct ConvInterleavedWeightPlan {
   Stages run;
   ConvInterleavedShape s;
   int64_t splits;
-  int64_t rows;     // rows of y that are added at a time
+  int64_t rows;     // rows of y added at a time
   const char* src;  // x, interleaved
   const char* y;    // interleaved, without a border
   char* dst;

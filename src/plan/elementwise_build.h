@@ -7,7 +7,7 @@
 
 namespace TT_NS {
 
-// One operand as the implementation passes it: dimension 0 outermost, strides in elements.
+// One operand as passed by the implementation: dimension 0 outermost, strides in elements.
 struct ElementOperand {
   char* ptr;
   const int64_t* size;
@@ -16,10 +16,10 @@ struct ElementOperand {
   int32_t dtype;
 };
 
-// Operands that are bool natively, whatever the compute dtype (bit i = operand i, 0 is the output).
+// Operands that are always bool, whatever the compute dtype (bit i = operand i, 0 is the output).
 constexpr uint32_t kBoolNone = 0, kBoolOut = 1, kBoolCond = 2, kBoolMask = 4, kBoolAll = 15;
 
-// True iff the elements are one run of unit stride in row-major order; dimensions of size 1 have
+// Returns whether the elements are one row-major run of unit stride. Dimensions of size 1 may have
 // any stride.
 TT_INLINE bool is_row_major(const int64_t* size, const int64_t* stride, int32_t ndim) {
   int64_t expect = 1;
@@ -34,8 +34,8 @@ namespace element_build {
 
 TT_INLINE int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-// The plan's loop nest before coalescing: dims of size 1 dropped, innermost last dim first, strides
-// in bytes.
+// Sets the loop nest before coalescing: without dims of size 1, innermost dim first, strides in
+// bytes.
 inline void load_dims(ElementPlan& p, const ElementOperand* ops) {
   const ElementOperand& out = ops[0];
   int n = 0;
@@ -63,14 +63,15 @@ TT_INLINE void swap_dims(ElementPlan& p, int a, int b) {
   }
 }
 
-// Innermost = smallest stride of the output; ties (none in a valid output) keep their order.
+// Sorts by the stride of the output, smallest innermost; ties (none in a valid output) keep their
+// order.
 inline void sort_dims(ElementPlan& p) {
   for (int i = 1; i < p.ndim; i++)
     for (int j = i; j > 0 && magnitude(p.stride[0][j]) < magnitude(p.stride[0][j - 1]); j--)
       swap_dims(p, j, j - 1);
 }
 
-// Merges dimension d + 1 into d wherever every operand continues.
+// Merges dimension d + 1 into d if every operand is contiguous across them.
 inline void coalesce_dims(ElementPlan& p) {
   int last = 0;
   for (int d = 1; d < p.ndim; d++) {
@@ -88,7 +89,8 @@ inline void coalesce_dims(ElementPlan& p) {
   p.ndim = last + 1;
 }
 
-// ndim == 1: dense if each operand is a run of its native dtype, or (inputs) one element of it.
+// Requires ndim == 1. Sets dense if each operand is a run of its native dtype, or (inputs) a single
+// element of it.
 inline void detect_dense(ElementPlan& p, uint32_t bool_operands) {
   bool dense = true;
   bool scalar[kMaxOperands] = {};
@@ -103,7 +105,7 @@ inline void detect_dense(ElementPlan& p, uint32_t bool_operands) {
 
 }  // namespace element_build
 
-// ops[0] is the output, ops[1 …] the inputs; sets everything but the params.
+// ops[0] is the output, ops[1 …] are the inputs. Sets all fields but the params.
 inline void build_element_plan(ElementPlan& p, const ElementOperand* ops, int32_t n_operands,
                                int32_t compute, uint32_t bool_operands) {
   p.n_operands = n_operands;

@@ -13,19 +13,18 @@ struct ElementPlan {
   int64_t n;  // elements of the output = work units
   int32_t n_operands;
   int32_t compute;  // dtype in which the functor computes: f32 f64 i32 i64 c64 c128; bool for
-                    // logical ones; bitwise ones: bool u8 i32 i64; those that only move values
-                    // (where, fill …): any dtype
-  bool dense;  // every operand is one run of n elements of unit stride and has its functor's native
-               // dtype
-  bool scalar_in[kMaxOperands];  // (dense only) this operand is one element for all n: stride 0
+                    // logical functors; bool u8 i32 i64 for bitwise ones; any dtype for those that
+                    // only move values (where, fill …)
+  bool dense;  // every operand is a run of n elements of unit stride in the functor's native dtype
+  bool scalar_in[kMaxOperands];  // (dense only) this operand is a single element: stride 0
   int32_t ndim;  // not dense: dims after coalescing, 1 … 64; dimension 0 is the innermost
   int32_t dtype[kMaxOperands];  // stored dtype of each operand
   char* ptr[kMaxOperands];
   tt_scalar param[2];  // the functor's scalars (alpha, min, max, exponent …); kind 0 = not given
-  // A number as operand: its value in dtype[k]. ptr[k] points here on the
-  // CPU, is NULL on devices.
+  // A number as operand: its value in dtype[k]. ptr[k] points here on the CPU and is NULL on
+  // devices.
   alignas(16) char scalar[kMaxOperands][16];
-  // not dense only; left uninitialised otherwise
+  // only if not dense, else uninitialised
   int64_t size[kMaxPlanDims];
   int64_t stride[kMaxOperands][kMaxPlanDims];  // bytes
 };

@@ -5,7 +5,7 @@
 
 namespace TT_NS {
 
-// start and step: integers for integer dtypes.
+// start and step are integers for integer dtypes.
 inline void build_arange(ArangePlan* p, int32_t dtype, int64_t n, void* out, int64_t start_int,
                          int64_t step_int, double start, double step) {
   p->dtype = dtype;

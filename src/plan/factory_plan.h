@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// out[i] = start + i * step for i < n: of integers in int64, else in double. Units: chunks of
-// kArangeChunk elements.
+// out[i] = start + i * step for i < n, computed in int64 for integers, else in double. Units:
+// chunks of kArangeChunk elements.
 struct ArangePlan {
   Stages run;
   int32_t dtype;

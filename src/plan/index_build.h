@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// One nest of positions; sizes and strides (bytes) are outermost first. The index's stride is 0
-// where it does not change.
+// One nest of positions; sizes and strides (bytes) are outermost first. The index's stride is 0 in
+// dimensions that it does not depend on.
 struct IndexArgs {
   int32_t ndim;
   const int64_t* size;
@@ -15,25 +15,24 @@ struct IndexArgs {
   const int64_t* index_stride;
   int64_t a_step, index_size;
   int32_t dtype, index_dtype;
-  bool put;             // a is written: index_put, index_accumulate
-  int32_t threads = 1;  // (put) that may take ranges of i; the result does not depend on it
-  int64_t extent = 0;   // (put) i is below
-  int64_t large = 0;    // (put) bytes of a from which on single elements take ranges
+  bool put;             // writes a: index_put, index_accumulate
+  int32_t threads = 1;  // (put) threads that may take ranges of i; the result does not depend on it
+  int64_t extent = 0;   // (put) upper bound of i
+  int64_t large = 0;  // (put) size of a in bytes from which single elements are divided into ranges
 };
 
 namespace index_detail {
 
-// Whether units are ranges of i: for rows, and for single elements of a target so large that
-// reading all indices in each unit costs less than its cache misses.
+// Returns whether units are ranges of i: for rows, and for single elements of a target so large
+// that its cache misses cost more than reading all indices in each unit.
 inline bool takes_ranges(const IndexPlan& p, const IndexArgs& g) {
   if (g.threads <= 1) return false;
   const int64_t step = g.a_step < 0 ? -g.a_step : g.a_step;
   return p.index_stride[0] == 0 || (p.size[0] >= 1024 && g.extent >= g.large / (step ? step : 1));
 }
 
-// Pieces along the dimension that makes most of them; about 64K positions a task. Rows that have
-// one index are not cut: a row is one run of memory, and each piece would be a pass over all
-// indices.
+// Splits the dimension that makes the most pieces; a task has about 64K positions. Rows that have
+// one index are not split: a row is one run of memory, and each piece would read all indices.
 inline void split_index(IndexPlan* p, const IndexArgs& g) {
   int64_t n = 1;
   for (int i = 0; i < p->ndim; i++) n *= p->size[i];
@@ -61,7 +60,7 @@ inline void split_index(IndexPlan* p, const IndexArgs& g) {
 
 }  // namespace index_detail
 
-// Fills all but a, b and index.
+// Sets all fields but a, b and index.
 inline void build_index(IndexPlan* p, const IndexArgs& g) {
   p->dtype = g.dtype;
   p->index_dtype = g.index_dtype;
@@ -91,8 +90,8 @@ inline void build_index(IndexPlan* p, const IndexArgs& g) {
   index_detail::split_index(p, g);
 }
 
-// For indices in [-dim_size, dim_size). Fills all but index and first_bad (and offsets, step, add
-// for index_offsets). Sizes and strides outermost first.
+// For indices in [-dim_size, dim_size). Sets all fields but index and first_bad (and offsets, step,
+// add for index_offsets). Sizes and strides are outermost first.
 inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* size,
                               const int64_t* stride, int32_t index_dtype, int64_t dim_size) {
   p->index_dtype = index_dtype;
@@ -123,7 +122,7 @@ inline void build_index_check(IndexCheckPlan* p, int32_t ndim, const int64_t* si
   one_stage(&p->run, ceil_div(p->n, kIndexChunk), 4);
 }
 
-// The index at a position in logical order, for the text of an error.
+// Returns the index at a position in logical order, for an error message.
 inline int64_t index_at(const IndexCheckPlan* p, int64_t position) {
   const char* at = p->index;
   for (int d = 0; d < p->ndim; d++) {
@@ -136,7 +135,7 @@ inline int64_t index_at(const IndexCheckPlan* p, int64_t position) {
 
 inline int64_t nonzero_chunks(int64_t n) { return ceil_div(n, kNonzeroChunk); }
 
-// For nonzero_count: fills all but x, starts and total.
+// For nonzero_count: sets all fields but x, starts and total.
 inline void build_nonzero(NonzeroPlan* p, int32_t dtype, int32_t ndim, const int64_t* size) {
   p->dtype = dtype;
   p->ndim = ndim;
@@ -149,7 +148,7 @@ inline void build_nonzero(NonzeroPlan* p, int32_t dtype, int32_t ndim, const int
   p->run.n = 2;
   p->run.units[1] = 1;
 }
-// After it, for nonzero_write: the caller sets out and, if need be, its strides.
+// Then for nonzero_write: the caller sets out and, if needed, its strides.
 inline void build_nonzero_write(NonzeroPlan* p) { one_stage(&p->run, nonzero_chunks(p->n), 4); }
 
 }  // namespace TT_NS

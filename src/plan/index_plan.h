@@ -8,13 +8,15 @@ namespace TT_NS {
 
 constexpr int64_t kNoSkip = INT64_MIN;
 
-// For every position of a nest, with i = the index there (i < 0 stands for i + index_size, and what
-// has left that range since it was checked for 0): the place a + position * a_stride + i * a_step
-// meets the place b + position * b_stride. Getting writes b, putting writes a, in the nest's order,
-// dimension 0 fastest. Units are pieces of `piece` along dimension `split`; putting splits only a
-// dimension of a (a_stride != 0), so that no two units write the same place, and else is one unit
-// or has ranges of i for units: each goes through all positions and writes the rows (dimension 0
-// has one index) or elements in its range.
+// For every position of a nest, with i = the index there, pairs the element of a at position *
+// a_stride + i * a_step with the element of b at position * b_stride. A get writes b, a put writes
+// a, in the nest's order, dimension 0 fastest.
+// Negative i mean i + index_size; indices that have changed since they were checked and are out of
+// range count as 0.
+// Units are pieces of `piece` along dimension `split`. A put splits only a dimension of a (a_stride
+// != 0), so that no two units write the same element; otherwise it is one unit, or units are ranges
+// of i: each traverses all positions and writes the rows (dimension 0 has one index) or elements in
+// its range.
 struct IndexPlan {
   Stages run;
   int32_t dtype;        // of a and b
@@ -22,18 +24,18 @@ struct IndexPlan {
   int32_t ndim;         // >= 1; 0 positions: no units
   int32_t split;
   int64_t piece;
-  int64_t range;  // of i, of a unit (bytes if index_size is 0); 0: units are pieces
+  int64_t range;  // size of a unit's range of i (in bytes if index_size is 0); 0: units are pieces
   char* a;
   char* b;
   const char* index;
   int64_t a_step;      // bytes
-  int64_t index_size;  // 0: the indices are bytes already (index_offsets)
+  int64_t index_size;  // 0: the indices are byte offsets (index_offsets)
   // dimension 0 is the innermost; bytes; the rest left uninitialised
   int64_t size[kMaxPlanDims];
   int64_t a_stride[kMaxPlanDims], b_stride[kMaxPlanDims], index_stride[kMaxPlanDims];
 };
 
-// Indices over a nest: looks for one that is neither in [low, size) nor `allowed`, and can turn
+// Searches a nest of indices for one that is neither in [low, size) nor `allowed`, and can convert
 // them into byte offsets. Units are chunks of kIndexChunk positions in logical order.
 struct IndexCheckPlan {
   Stages run;
@@ -41,27 +43,27 @@ struct IndexCheckPlan {
   int32_t ndim;
   int64_t n;
   const char* index;
-  int64_t size;        // of the dimension that is indexed
+  int64_t size;        // of the indexed dimension
   int64_t low;         // -size; class targets: 0
-  int64_t allowed;     // an index that may be outside (ignore_index); kNoSkip
-  int64_t* first_bad;  // starts as INT64_MAX; the smallest position of a bad index is left there
+  int64_t allowed;     // an index that may be out of range (ignore_index); kNoSkip: none
+  int64_t* first_bad;  // initially INT64_MAX; receives the smallest position of a bad index
   int64_t*
       offsets;   // index_offsets: n contiguous sums of index * step, i < 0 standing for i + size
   int64_t step;  // bytes
-  bool add;      // onto what is there
+  bool add;      // adds to the present offsets
   int64_t dim_size[kMaxPlanDims], stride[kMaxPlanDims];  // dimension 0 is the innermost; bytes
 };
 constexpr int64_t kIndexChunk = 16384;
-constexpr int64_t kIndexTask = 65536;  // positions: an IndexPlan of fewer is one unit
-// Bytes of a from which on single elements take ranges: a sum waits for its place, what is put does
-// not.
+constexpr int64_t kIndexTask = 65536;  // an IndexPlan of fewer positions is one unit
+// Size of a in bytes from which single elements are divided into ranges: a sum must wait for its
+// element, a put need not.
 constexpr int64_t kIndexRangeOfSums = 8 << 20;
 constexpr int64_t kIndexRangeOfPuts = 32 << 20;
 
-// Positions of the elements of a contiguous array that are not zero. Count: stage 0 counts chunks
-// of kNonzeroChunk elements, stage 1 (one unit) turns the counts into starts and leaves their sum
-// in *total. Write: units are the chunks. One that has changed since stops where the next begins,
-// or fills up with position 0.
+// Positions of the nonzero elements of a contiguous array. Count: stage 0 counts chunks of
+// kNonzeroChunk elements, stage 1 (one unit) turns the counts into starts and stores their sum in
+// *total. Write: units are the chunks. If a chunk has changed since it was counted, it stops at the
+// start of the next one, or fills up with position 0.
 struct NonzeroPlan {
   Stages run;
   int32_t dtype;

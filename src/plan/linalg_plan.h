@@ -5,15 +5,15 @@
 
 namespace TT_NS {
 
-// A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, of f64 or, in
-// pairs of doubles, c128. Where A holds nan or inf, all of it is nan. Units: matrices.
+// A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, in f64 or, as
+// pairs of doubles, c128. If A has nan or inf, the results are all nan. Units: matrices.
 struct SvdPlan {
   Stages run;
   bool complex;
   int64_t m, n;
-  double* w;  // [batch][n][m]: the columns of A, which become those of U
-  double* v;  // [batch][n][n]: the columns of V
-  double* s;  // [batch][n]: not negative, the largest first
+  double* w;  // [batch][n][m]: columns of A, replaced by those of U
+  double* v;  // [batch][n][n]: columns of V
+  double* s;  // [batch][n]: not negative, in descending order
 };
 
 }  // namespace TT_NS

@@ -5,7 +5,7 @@
 
 namespace TT_NS {
 
-// Fills all but the pointers, which are NULL; scale_stride 1.
+// Sets all fields; pointers are NULL and scale_stride is 1.
 inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dtype,
                              int32_t weight_dtype, int32_t loss_dtype, int64_t outer,
                              int64_t classes, int64_t inner, int64_t ignore_index) {
@@ -27,8 +27,8 @@ inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dty
   one_stage(&p->run, outer * p->n_tiles, row_grain(classes * min(inner, kRowTile)));
 }
 
-// After it: cuts rows that are few and long; joined: what the chunks leave is (cross_entropy).
-// Sizes are not 0.
+// Then splits rows if they are few and long; joined: the partial results of chunks are joined
+// (cross_entropy). Sizes are not 0.
 inline void split_class_loss(ClassLossPlan* p, bool joined) {
   const int64_t units = p->run.units[0];
   const int64_t width = min(p->inner, kRowTile);

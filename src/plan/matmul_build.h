@@ -24,13 +24,13 @@ constexpr MatmulScalar kMatmulOne = {1.0, 0.0, 1};
 
 namespace matmul_detail {
 
-// Stride in bytes of batch dimension i (0 = innermost) of an operand, 0 where it is broadcast.
+// Stride in bytes of batch dimension i (0 = innermost) of an operand, 0 if it is broadcast.
 inline int64_t batch_stride(const MatmulOperand& x, int32_t i, int64_t itemsize) {
   const int32_t at = x.ndim - 3 - i;
   return at < 0 || x.size[at] == 1 ? 0 : x.stride[at] * itemsize;
 }
 
-// True iff dim `outer` runs on where `inner` ends, for every operand.
+// Returns whether dim `outer` continues `inner` without a gap, for every operand.
 inline bool runs_on(const MatmulBatchDim& outer, const MatmulBatchDim& inner) {
   return outer.a == inner.a * inner.size && outer.b == inner.b * inner.size &&
          outer.c == inner.c * inner.size && outer.d == inner.d * inner.size;
@@ -44,7 +44,7 @@ inline void add_batch(MatmulPlan* p, const MatmulBatchDim& dim) {
   else p->batch_dim[p->n_batch++] = dim;
 }
 
-// A batch that shares b and continues the rows of a, c and d is more rows.
+// Turns a batch that shares b and continues the rows of a, c and d into more rows.
 inline void fold_batch_into_rows(MatmulPlan* p, int64_t itemsize) {
   while (p->n_batch > 0) {
     const MatmulBatchDim& dim = p->batch_dim[0];
@@ -72,7 +72,7 @@ template <class T> inline void exchange(T& x, T& y) {
   y = t;
 }
 
-// c^T = b^T·a^T.
+// Transposes the product: c^T = b^T·a^T.
 inline void transpose_plan(MatmulPlan* p) {
   exchange(p->m, p->n);
   exchange(p->a, p->b);
@@ -87,7 +87,7 @@ inline bool is_small(const MatmulPlan& p) {
   if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
   if (p.m > kMatmulSmallMax || p.n > kMatmulSmallMax || p.c_col != 1) return false;
   if (p.k > (p.b_col == 1 ? kMatmulSmallMax : kMatmulSmallDepth)) return false;
-  // Rows a page apart share their cache sets: a panel of them does not stay in the first level.
+  // Rows a page apart share cache sets: a panel of them does not stay in the L1 cache.
   return p.k <= 64 || p.a_row * kItemSize[p.dtype] % 4096 != 0;
 }
 
@@ -97,7 +97,7 @@ inline bool is_rows(const MatmulPlan& p) {
   return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
 }
 
-// Several rows of few columns, whose a would be a pass over contiguous rows the other way round.
+// Several rows but few columns, where transposing would make a's contiguous rows the pass over b.
 inline bool is_thin(const MatmulPlan& p) {
   return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) &&
          (p.a_col == 1 || p.a_row == 1);
@@ -105,15 +105,14 @@ inline bool is_thin(const MatmulPlan& p) {
 
 }  // namespace matmul_detail
 
-// Chooses orientation, path and units. m, n, k, pointers, strides, dtype, scalars and the batch are
+// Chooses orientation, path and units. m, n, k, pointers, strides, dtype, scalars and batch are
 // set.
 inline void matmul_choose(MatmulPlan* p) {
   using namespace matmul_detail;
   if (p->m == 1) p->a_row = p->c_row = 0;
   if (p->n == 1) p->b_col = p->c_col = 1;
   if (p->k == 1) p->a_col = 1;
-  if (p->k == 0)
-    p->a_row = p->a_col = p->b_row = p->b_col = 0;  // the factors may have no memory at all
+  if (p->k == 0) p->a_row = p->a_col = p->b_row = p->b_col = 0;  // the factors may have no memory
   if (is_thin(*p) || (p->c_col != 1 && p->c_row == 1 && p->n > 1)) {
     transpose_plan(p);
     if (p->m == 1) p->a_row = p->c_row = 0;
@@ -126,8 +125,8 @@ inline void matmul_choose(MatmulPlan* p) {
   p->workspace = nullptr;
 }
 
-// c's sizes are the result's; a and b broadcast over its leading dimensions, d over all. d or its
-// ptr may be NULL.
+// c has the sizes of the result; a and b broadcast over its leading dimensions, d over all. d or
+// its ptr may be NULL.
 inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a,
                          const MatmulOperand& b, const MatmulOperand* d, const MatmulOperand& c,
                          const MatmulScalar& alpha, const MatmulScalar& beta) {
@@ -167,8 +166,8 @@ inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a,
   matmul_choose(p);
 }
 
-// The common case: two contiguous-or-not matrices, a (m, k) times b (k, n) into contiguous c, as
-// one product.
+// The common case: a single product of matrices a (m, k) and b (k, n) with any strides, into
+// contiguous c.
 inline void matmul_build_2d(MatmulPlan* p, int32_t dtype, int64_t m, int64_t n, int64_t k,
                             const void* a, int64_t a_row, int64_t a_col, const void* b,
                             int64_t b_row, int64_t b_col, void* c) {

@@ -16,7 +16,7 @@ enum MatmulPath : int32_t {
   kMatmulBlas = 3,  // OpenBLAS on fixed tiles
 };
 
-// A factor, converted once: the kernel reads the member of its type.
+// A scalar in every compute type; the kernel reads the member of its own.
 struct MatmulScalar {
   double re, im;
   int64_t i;
@@ -27,11 +27,11 @@ struct MatmulBatchDim {
   int64_t a, b, c, d;  // strides in bytes, 0 = broadcast
 };
 
-// a is (m, k), b is (k, n), c is (m, n), d is (m, n). Strides of matrices count elements and may be
-// any that keep c's elements apart. d may be c itself, with c's strides.
+// a is (m, k), b is (k, n), c and d are (m, n). Strides of matrices count elements; they may be any
+// that keep c's elements distinct. d may be c itself, with c's strides.
 struct MatmulPlan {
   int64_t m, n, k;
-  const char *a, *b, *d;  // d NULL: no addend, beta counts as 0
+  const char *a, *b, *d;  // d NULL: no addend, beta is ignored
   char* c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col, d_row, d_col;
   int32_t
@@ -72,11 +72,11 @@ TT_INLINE constexpr bool matmul_is_half(int32_t dtype) {
 TT_INLINE constexpr bool matmul_is_complex(int32_t dtype) {
   return dtype == TT_C64 || dtype == TT_C128;
 }
-// Bytes of one element as it is computed with.
+// Size in bytes of an element in the compute type.
 TT_INLINE constexpr int64_t matmul_compute_size(int32_t dtype) {
   return matmul_is_half(dtype) ? 4 : kItemSize[dtype];
 }
-// Positions of k that one pass over packed panels adds up.
+// Number of k positions that one pass over packed panels adds.
 TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
   if (matmul_is_half(dtype)) return 768;
   if (dtype == TT_C64) return 256;
@@ -86,7 +86,8 @@ TT_INLINE constexpr int64_t matmul_depth(int32_t dtype) {
 TT_INLINE constexpr int64_t matmul_min(int64_t x, int64_t y) { return x < y ? x : y; }
 TT_INLINE constexpr int64_t matmul_ceil(int64_t x, int64_t unit) { return ceil_div(x, unit); }
 
-// Rows path: true iff each column of b is one run of memory, so that c's elements are dot products.
+// Rows path: returns whether each column of b is one run of memory, so that c's elements are dot
+// products.
 TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {
   return p.b_row == 1 && (p.b_col != 1 || p.n == 1);
 }
@@ -95,11 +96,11 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
-// The block of one pass of the packed path: columns [j0, j0 + nj), rows [i0, i0 + ni) and
-// positions [k0, k0 + nk) of the summed dimension k.
+// A block of one pass of the packed path: columns [j0, j0 + nj), rows [i0, i0 + ni) and positions
+// [k0, k0 + nk) of the summed dimension k.
 struct MatmulBlock {
   const MatmulPlan* plan;
-  const char *a, *b, *d;  // of this product of the batch
+  const char *a, *b, *d;  // of this matrix of the batch
   char* c;
   int64_t i0, ni, j0, nj, k0, nk;
   char* a_pack;     // panels of rows [r0, r1) start at element (r0 - i0) * nk
@@ -107,8 +108,7 @@ struct MatmulBlock {
   char* sum;        // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
   int32_t factors;  // dtype of a and b: the plan's, or f16 or bf16 whose sums go to a c of f32
   bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)
-  bool copy_b;  // b's whole panels are packed by the tiles of row block 0, which then run before
-                // the others
+  bool copy_b;      // b's whole panels are packed by the tiles of row block 0, which run first
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row
   // blocks, then the column blocks; of matmul_tiles: those of row block 0, then [column block][the
   // other row blocks].
@@ -128,7 +128,7 @@ struct MatmulBlock {
 // Row pitch of MatmulBlock::sum.
 TT_INLINE constexpr int64_t matmul_sum_pitch(int64_t cols) { return matmul_ceil(cols, 64) * 64; }
 
-// The i-th of n nearly equal pieces of [0, size) starts here.
+// Start of the i-th of n nearly equal pieces of [0, size).
 TT_INLINE constexpr int64_t matmul_piece(int64_t size, int64_t n, int64_t i) {
   return size * i / n;
 }

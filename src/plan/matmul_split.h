@@ -1,4 +1,4 @@
-// A matmul whose result has too few units for the threads is split into parts: pieces of k, and the
+// Splits a matmul whose result has too few units for the threads into parts: pieces of k, and the
 // matrices of the batch.
 #pragma once
 
@@ -10,24 +10,25 @@ namespace TT_NS {
 // matrix of the batch. With several pieces, their sums are stored in the workspace,
 // [piece][batch][m][n] of the computed type, and are added in the order of the pieces.
 struct MatmulSplit {
-  int64_t depth;   // positions of k in a piece
+  int64_t depth;   // positions of k per piece
   int64_t pieces;  // 1: the parts store results
-  int64_t units;   // parts of a piece
+  int64_t units;   // parts per piece
   int64_t tasks;   // 0: not split. Packed path: each task has its own panels in the workspace
-  int64_t flops;   // of a task
+  int64_t flops;   // per task
 };
 
-// Bytes of the panels and sums of one block, and the maximum of rows and columns that share them.
+// Sizes in bytes of the panels and sums of a block, and the maximum number of rows and columns that
+// share them.
 struct MatmulLayout {
   int64_t max_rows, max_cols;
   int64_t a_bytes, b_bytes, sum_bytes;
   TT_INLINE int64_t bytes() const { return a_bytes + b_bytes + sum_bytes; }
 };
 
-constexpr int64_t kMatmulTaskFlops = 1 << 20;  // some 5 to 10 µs
-// Positions of k in a piece; adding its sums to those of the others costs as much as 50.
+constexpr int64_t kMatmulTaskFlops = 1 << 20;  // about 5 to 10 µs
+// Minimum positions of k per piece; adding a piece's sums costs as much as 50 positions.
 constexpr int64_t kMatmulMinDepth = 2048;
-constexpr int64_t kMatmulMaxParts = 32;          // for which more pieces are made
+constexpr int64_t kMatmulMaxParts = 32;          // number of parts up to which more pieces are made
 constexpr int32_t kMatmulMaxTasks = 32;          // bits of a word
 constexpr int64_t kMatmulTasksBytes = 16 << 20;  // of panels, if 8 tasks fit
 
@@ -36,7 +37,7 @@ TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) {
   return p.batch * p.m * p.n * matmul_compute_size(p.dtype);
 }
 
-// several: there are several pieces, whose sums are stored separately.
+// several: there are several pieces with separate sums.
 TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
   const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype));
   const int64_t size = matmul_compute_size(p.dtype);
@@ -53,7 +54,8 @@ TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
 
 namespace matmul_detail {
 
-// Pieces of at min_depth min_depth positions of k; as many as make `parts` parts of `units` units.
+// Splits k into pieces of at least min_depth positions; as many as make `parts` parts of `units`
+// units.
 TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t min_depth,
                          int64_t parts) {
   min_depth = max(kMatmulMinDepth, min_depth);
@@ -64,7 +66,7 @@ TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t min_d
   s->pieces = matmul_ceil(k, s->depth);
 }
 
-// Each part of the packed path runs on one thread, which is worth it if a product alone makes few
+// Each part of the packed path runs on one thread, which pays off if a single product has few
 // units.
 TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
   const int64_t term =
@@ -80,7 +82,7 @@ TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
   s->flops = p.batch * p.k * term / s->tasks;
 }
 
-// More pieces beside the units that there are. Reading b takes as long as 8 flops an element.
+// Adds pieces to the existing units. Reading b takes as long as 8 flops per element.
 TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
   const int64_t term = 8 * p.n * p.batch;
   if (p.n_units >= 16 || p.k * term < kMatmulTaskFlops) return;

@@ -5,7 +5,8 @@
 
 namespace TT_NS {
 
-// Fills all but the pointers; weight_dtype counts only where there are weights. Rows are not cut.
+// Sets all fields but the pointers; weight_dtype matters only if there are weights. Rows are not
+// split.
 inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dtype,
                              int32_t stat_dtype, int64_t rows, int64_t n, double eps) {
   p->dtype = dtype;
@@ -20,7 +21,7 @@ inline void build_layer_norm(LayerNormPlan* p, int32_t dtype, int32_t weight_dty
   one_stage(&p->run, rows, row_grain(n));
 }
 
-// After it: cuts rows that are few and long. Sizes are not 0.
+// Then splits rows if they are few and long. Sizes are not 0.
 inline void split_layer_norm(LayerNormPlan* p) {
   p->chunk = row_chunk(p->rows, p->n, 1);
   p->n_chunks = ceil_div(p->n, p->chunk);
@@ -32,7 +33,7 @@ inline void split_layer_norm(LayerNormPlan* p) {
   }
 }
 
-// Fills all but the pointers; sums: dweight or dbias is wanted. Rows are not cut.
+// Sets all fields but the pointers; sums: dweight or dbias is needed. Rows are not split.
 inline void build_layer_norm_backward(LayerNormBackwardPlan* p, int32_t dtype, int32_t weight_dtype,
                                       int32_t stat_dtype, int64_t rows, int64_t n, bool sums) {
   p->dtype = dtype;
@@ -51,8 +52,8 @@ inline void build_layer_norm_backward(LayerNormBackwardPlan* p, int32_t dtype, i
   p->run.grain[2] = row_grain(p->n_chunks * kRowTile * 2);
 }
 
-// After it, the pointers to results being set: cuts rows that are few and long. Both sums of one
-// chunk are made in place, if they have the dtype that it computes in. Sizes are not 0.
+// Then, with the result pointers set, splits rows if they are few and long. The sums of a single
+// chunk are computed in place if they have the compute dtype. Sizes are not 0.
 inline void split_layer_norm_backward(LayerNormBackwardPlan* p) {
   const int32_t computed = p->dtype == TT_F64 ? TT_F64 : TT_F32;
   if (p->n_chunks == 1 && p->dweight && p->dbias && p->weight_dtype == computed)
@@ -73,14 +74,14 @@ inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* 
 
 // ---- batch_norm ----
 
-// Outer positions of about 64K elements: of one channel, or of all channels if inner is 1. There
-// they are limited, so that sequential sums in float32 stay accurate.
+// Outer positions of about 64K elements: of one channel, or of all channels if inner is 1. They are
+// limited in that case, so that sequential sums in float32 stay accurate.
 inline int64_t channel_chunk(int64_t channels, int64_t inner) {
   const int64_t g = row_grain(inner == 1 ? channels : inner);
   return inner > 1 ? g : clamp<int64_t>(g, 16, 1024);
 }
 
-// Both fill all but the pointers, which are NULL.
+// Both set all fields; pointers are NULL.
 inline void build_channel_sums(ChannelSumPlan* p, int32_t dtype, int64_t outer, int64_t channels,
                                int64_t inner, double eps) {
   *p = ChannelSumPlan{};

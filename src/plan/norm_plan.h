@@ -6,8 +6,8 @@
 namespace TT_NS {
 
 // y = (x - mean) * rstd * weight + bias for each row of n elements; mean and rstd = 1 /
-// sqrt(variance + eps) are kept. Units: [rows][n_chunks of `chunk` elements]. Where n_chunks > 1,
-// in three stages: sums, sums of squares, y.
+// sqrt(variance + eps) are stored. Units: [rows][n_chunks of `chunk` elements]. If n_chunks > 1,
+// three stages: sums, sums of squares, y.
 struct LayerNormPlan {
   Stages run;
   int32_t dtype;         // of x and y: f16 bf16 f32 f64
@@ -25,11 +25,11 @@ struct LayerNormPlan {
   double* parts;  // [2][rows][n_chunks]: sums of chunks; NULL if n_chunks is 1
 };
 
-// The gradients of that: dx, and the sums over rows dweight, dbias; any of them may be NULL.
-// Stage 0: chunks of rows, units [n_chunks][n_parts of `part` elements of a row], which leave
-// partial sums in workspace [n_chunks][2][n]; stage 1 (only if n_parts > 1 and dx is wanted): dx by
-// the same units; stage 2 (only if dweight or dbias is wanted and not made in place by stage 0):
-// tiles of kRowTile columns.
+// The gradients: dx, and the sums over rows dweight and dbias; any of them may be NULL.
+// Stage 0: chunks of rows, units [n_chunks][n_parts of `part` elements of a row], writes partial
+// sums to workspace [n_chunks][2][n]. Stage 1 (only if n_parts > 1 and dx is needed): dx, by the
+// same units. Stage 2 (only if dweight or dbias is needed and stage 0 has not finished it): tiles
+// of kRowTile columns.
 struct LayerNormBackwardPlan {
   Stages run;
   int32_t dtype, weight_dtype,
@@ -46,21 +46,21 @@ struct LayerNormBackwardPlan {
   char* dweight;
   char* dbias;
   void* workspace;  // layer_norm_backward_workspace_bytes(plan)
-  double* parts;    // [2][rows][n_parts]: what stage 1 adds up; NULL if n_parts is 1
+  double* parts;    // [2][rows][n_parts]: sums for stage 1; NULL if n_parts is 1
 };
 
 // ---- batch_norm: a dense array [outer][channels][inner]; inner is 1 for channels last ----
 
-// Sums over each channel. Stage 0 leaves partial sums of chunks in workspace
-// [n_chunks][2][channels]; units: inner == 1: [n_chunks], else [n_chunks][channels]. A chunk is
-// `chunk` positions of the outer dimension or, where n_parts > 1, one of the n_parts parts of
-// `part` inner elements at one position. Stage 1 joins them; units: tiles of kChannelTile channels.
+// Sums over each channel. Stage 0 writes partial sums of chunks to workspace
+// [n_chunks][2][channels]; units: [n_chunks] if inner == 1, else [n_chunks][channels]. A chunk is
+// `chunk` positions of the outer dimension or, if n_parts > 1, one of the n_parts parts of `part`
+// inner elements at one position. Stage 1 joins them; units: tiles of kChannelTile channels.
 //   without g: mean, rstd = 1 / sqrt(variance + eps) and the variance of the whole population
 //   with g: the sums of g and of g (x - mean) rstd
 struct ChannelSumPlan {
   Stages run;
-  int32_t dtype;  // of x and g: f16 bf16 f32 f64; the other arrays hold what it computes in: f32,
-                  // or f64 for f64
+  int32_t dtype;  // of x and g: f16 bf16 f32 f64; the other arrays have the compute dtype: f64 for
+                  // f64, else f32
   int64_t outer, channels, inner;
   int64_t chunk, n_chunks, part, n_parts;
   double eps;
@@ -73,8 +73,8 @@ struct ChannelSumPlan {
 };
 
 // channel_affine, forward (g NULL): y = (x - mean) rstd weight + bias.
-// Backward: y = rstd weight (g - sums[0] / n - (x - mean) rstd sums[1] / n), without sums: y = rstd
-// weight g. Units: inner == 1: chunks of the outer dimension, else [outer][channels][n_parts of
+// Backward: y = rstd weight (g - sums[0] / n - (x - mean) rstd sums[1] / n); without sums, y = rstd
+// weight g. Units: chunks of the outer dimension if inner == 1, else [outer][channels][n_parts of
 // `part` inner elements].
 struct ChannelAffinePlan {
   Stages run;
@@ -84,7 +84,7 @@ struct ChannelAffinePlan {
   int64_t chunk, part, n_parts;
   const char* x;
   const char* g;
-  const char* mean;  // these of the dtype of computation
+  const char* mean;  // mean, rstd and sums have the compute dtype
   const char* rstd;
   const char* sums;    // [2][channels] or NULL
   const char* weight;  // NULL: 1

@@ -1,5 +1,5 @@
-// OptimPlan: one step of an optimizer over many tensors. POD; device code copies the items, which
-// lie on the host, first.
+// OptimPlan: one step of an optimizer over many tensors. POD; device code first copies the items,
+// which are in CPU memory.
 #pragma once
 
 #include "plan/stages.h"
@@ -12,10 +12,10 @@ enum OptimFlags : uint32_t { kOptimMaximize = 1, kOptimNesterov = 2 };
 constexpr int kOptimStates = 3;
 constexpr int64_t kOptimUnit = 16384;  // elements of a unit; the last of a tensor may hold fewer
 
-// The factors of one step, by rule. g is the gradient, negated if kOptimMaximize, plus
-// weight_decay * p if that is not 0.
+// The factors of a step, by rule. g is the gradient, negated if kOptimMaximize, plus weight_decay *
+// p if weight_decay is not 0.
 
-// State: momentum buffer b (NULL: no momentum).
+// State: momentum buffer b (NULL: no momentum). In the first step b = g.
 //   b = momentum b + gradient_share g, at first b = g
 //   p -= lr (kOptimNesterov ? g + momentum b : b)
 struct SgdFactors {
@@ -25,7 +25,7 @@ struct SgdFactors {
   double weight_decay;
 };
 
-// State: m, v, largest v (NULL: not kept).
+// State: m, v, maximum of v (NULL: not used).
 //   p *= shrink
 //   m += m_share (g - m)
 //   v = beta2 v + v_share g g
@@ -77,10 +77,10 @@ struct OptimItem {
   const char* grad;
   char* state[kOptimStates];
   int64_t n;
-  int64_t first_unit;  // of this tensor, counted through all items
+  int64_t first_unit;  // index of its first unit, counted over all items
   int32_t dtype;       // of all arrays: f16 bf16 f32 f64
   uint32_t flags;
-  uint32_t fresh;  // bit k: state[k] holds nothing yet and counts as 0
+  uint32_t fresh;  // bit k: state[k] is not initialised and counts as 0
   uint32_t pad_;
   OptimFactors factors;  // of the plan's rule
 };
@@ -101,8 +101,9 @@ struct ClipItem {
   int32_t dtype;  // f16 bf16 f32 f64
   int32_t pad_;
 };
-// clip_norm: stage 0 leaves sum |x|^norm_type (infinity: max |x|) of each unit in partial, stage 1
-// (one unit) the norm in *total. clip_scale: one stage; grad *= min(1, max_norm / (*total + 1e-6)).
+// clip_norm: stage 0 stores sum |x|^norm_type (for infinity: max |x|) of each unit in partial,
+// stage 1 (one unit) the norm in *total. clip_scale: one stage; grad *= min(1, max_norm / (*total +
+// 1e-6)).
 struct ClipPlan {
   Stages run;
   int32_t total_dtype;  // f16 bf16 f32 f64
@@ -116,10 +117,11 @@ struct ClipPlan {
 
 constexpr int64_t optim_units(int64_t n) { return ceil_div(n, kOptimUnit); }
 
-// Walks units: the item of a unit, and its elements [from, to).
+// Iterates over units: the item of a unit, and its elements [from, to).
 template <class Item> struct ItemWalk {
   const Item* items;
-  int64_t n, at;  // the last item with first_unit <= unit; empty ones share theirs with the next
+  // index of the last item with first_unit <= unit; an empty item has the first_unit of the next
+  int64_t n, at;
   TT_INLINE ItemWalk(const Item* list, int64_t count, int64_t unit) : items(list), n(count), at(0) {
     for (int64_t high = n; high - at > 1;) {
       const int64_t mid = (at + high) / 2;

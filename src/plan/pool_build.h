@@ -9,11 +9,11 @@ namespace TT_NS {
 
 namespace pool_detail {
 
-// Elements of a window along d, at most.
+// Maximum number of window elements along d.
 inline int64_t window_count(const PoolPlan& p, int d) {
   return min(p.adaptive ? p.in[d] / p.out[d] + 2 : p.kernel[d], p.in[d]);
 }
-// From the first element of a window to behind its last, at most.
+// Maximum distance from the first element of a window past its last.
 inline int64_t window_span(const PoolPlan& p, int d) {
   return p.adaptive ? window_count(p, d) : (p.kernel[d] - 1) * p.dilation[d] + 1;
 }
@@ -21,18 +21,17 @@ inline int64_t window_stride(const PoolPlan& p, int d) {
   return p.adaptive ? ceil_div(p.in[d], p.out[d]) : p.stride[d];
 }
 
-// Cuts n elements into tiles of about the same even size, at most *tile, or one more.
+// Splits n elements into nearly equal tiles of an even size, at most *tile or one more.
 inline int64_t even_tiles(int64_t n, int64_t* tile) {
   *tile = n ? ceil_div(n, ceil_div(n, *tile)) : 0;
   *tile += *tile & 1;
   return n ? ceil_div(n, *tile) : 0;
 }
 
-// Cuts tiles, then windows, where there are too few units for the threads; sizes are not 0.
-// image_count: images of units; pixel_items: elements of a pixel; row: the cost of a row of
-// results. Windows share what they read with their neighbours, unless each is read by itself: the
-// columns of a tile and the rows of a part are then many times those of a window, so that little is
-// read twice.
+// Splits tiles, then windows, if there are too few units for the threads; sizes are not 0.
+// image_count: images of units; pixel_items: elements of a pixel; row: cost of a row of results.
+// Neighbouring windows share their input unless each is read on its own. The columns of a tile and
+// the rows of a part are therefore many times those of a window, so that little is read twice.
 inline void cut_windows(PoolPlan* p, int64_t image_count, int64_t pixel_items, int64_t row) {
   const int64_t high = window_count(*p, 0);
   const int64_t wide = window_count(*p, 1);
@@ -56,7 +55,7 @@ inline void cut_windows(PoolPlan* p, int64_t image_count, int64_t pixel_items, i
   if (p->part_dim && !alone) return;
   const int64_t count = p->part_dim ? wide : high;
   const int64_t across = p->part_dim ? high : wide;
-  // What is read per element along part_dim, and the least number of them in a part.
+  // Elements read per element along part_dim, and the minimum number of elements in a part.
   const int64_t read = alone ? across * pixel_items : ceil_div(p->in[1], t.n_columns);
   const int64_t min_part = alone ? 1 : 2 * t.columns * wide / read;
   const int64_t part = max(ceil_div(65536, read), min_part);
@@ -68,7 +67,8 @@ inline void cut_windows(PoolPlan* p, int64_t image_count, int64_t pixel_items, i
 
 }  // namespace pool_detail
 
-// The windows are in *p already: dtype, channels_last, adaptive … divisor. Sets units and NULLs.
+// *p has the windows already: dtype, channels_last, adaptive … divisor. Sets units, and pointers to
+// NULL.
 inline void build_pool(PoolPlan* p) {
   p->halving = !p->adaptive;
   for (int d = 0; d < 2; d++)
@@ -82,7 +82,7 @@ inline void build_pool(PoolPlan* p) {
   const int64_t image_count = p->channels_last ? p->n : p->n * p->c;
   const int64_t pixel_items = p->channels_last ? p->c : 1;
   const int64_t height = p->out[0] ? ceil_div(p->in[0], p->out[0]) : 1;
-  // Elements that a row of results costs, about.
+  // Approximate cost of a row of results, in elements.
   const int64_t row = (p->in[1] * height + p->out[1]) * pixel_items;
   PoolTiles& t = p->y_tiles;
   t.rows = row_grain(row);
@@ -100,13 +100,13 @@ inline void build_pool(PoolPlan* p) {
     p->run.units[1] = units;
   }
 }
-// Bytes of `parts`: values, with `index` the indices of maxima too.
+// Size of `parts` in bytes: values and, with `index`, the indices of maxima.
 inline int64_t pool_parts_bytes(const PoolPlan* p, bool index) {
   return p->n_parts > 1 ? p->n_parts * p->results * (index ? 16 : 8) : 0;
 }
 
-// maxima: pool_max_backward. A tile of dx looks through all windows that reach into it. Where these
-// are tall in large images, too much would be looked through twice: stage 0 finds the maxima then.
+// maxima: for pool_max_backward. A tile of dx searches all windows that overlap it. If windows are
+// tall in large images, much would be searched twice; then stage 0 finds the maxima.
 inline void build_pool_backward(PoolPlan* p, bool maxima) {
   using namespace pool_detail;
   build_pool(p);
@@ -140,7 +140,7 @@ inline void build_pool_backward(PoolPlan* p, bool maxima) {
   p->run.units[2] = image_count * t.n_rows * t.n_columns;
   p->run.grain[2] = row_grain(t.rows * t.columns * pixel_items);
 }
-// Bytes of `index` of the backward.
+// Size of `index` in bytes, for the backward.
 inline int64_t pool_index_bytes(const PoolPlan* p) { return p->run.units[0] ? p->results * 8 : 0; }
 
 }  // namespace TT_NS

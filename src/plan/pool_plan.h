@@ -12,19 +12,19 @@ struct PoolTiles {
 };
 
 // Images x [n][c][in 0][in 1], results y [n][c][out 0][out 1]; with channels_last c is innermost.
-//   pool_max: y = the largest element of each window; nan wins
-//   pool_max_index: and its index in its plane; of several equal ones the first, of nans the last
-//   pool_max_backward: dx = at each element the sum of g over the windows whose maximum it is
-//   pool_average: y = the sum of each window by its divisor
+// pool_max: y = the maximum of each window; nan wins
+// pool_max_index: and its index in its plane; the first of equal maxima, the last nan
+// pool_max_backward: dx = for each element the sum of g over the windows whose maximum it is
+// pool_average: y = the sum of each window divided by its divisor
 //   pool_average_backward: its gradient
 //
-// Stage 0: [tiles of y][n_parts], of planes, or with channels_last of n images. Where there are
-// only a few large windows each is cut into n_parts; stage 0 then leaves the results of the parts
-// in `parts` ([n_parts][results] values of the computed type, then as many indices), and stage 1,
-// [tiles of y], joins them.
+// Stage 0: [tiles of y][n_parts], of planes, or with channels_last of n images. If there are only a
+// few large windows, each is split into n_parts: stage 0 writes the results of the parts to `parts`
+// ([n_parts][results] values of the compute dtype, then as many indices), and stage 1, [tiles of
+// y], joins them.
 // Stage 2, of the backwards: [tiles of dx], of planes, or with channels_last of [n][tiles of
-// kPoolTile channels]. The backward of maxima reads them from `index`, if stages 0 and 1 write it;
-// else there are no such stages, and stage 2 looks for the maxima again.
+// kPoolTile channels]. The backward of maxima reads them from `index` if stages 0 and 1 have
+// written it, and otherwise searches them again.
 struct PoolPlan {
   Stages run;
   int32_t dtype;  // pool_max: f16 bf16 f32 f64; pool_average: also i64; pool_max_index: f32 f64
@@ -34,18 +34,18 @@ struct PoolPlan {
                      // + k dilation, k < kernel
   int32_t count_pad;   // average: the divisor counts padding
   int32_t halving;     // all windows are 2 x 2, side by side, without padding
-  int32_t part_dim;    // the dimension that parts cut: 0 1
-  int32_t one_by_one;  // planes are read window by window, even where several fit into kPoolSpan
+  int32_t part_dim;    // the dimension that is split into parts: 0 or 1
+  int32_t one_by_one;  // planes are read window by window, even if several fit into kPoolSpan
   int64_t n, c, in[2], out[2], results;
   int64_t kernel[2], stride[2], pad[2], dilation[2];
   int64_t divisor;  // average: 0 = the number of elements
   PoolTiles y_tiles;
-  PoolTiles dx_tiles;     // of an even number of rows and columns
-  int64_t n_parts, part;  // of each window, each of `part` of its elements along part_dim
+  PoolTiles dx_tiles;     // with even numbers of rows and columns
+  int64_t n_parts, part;  // number of parts of a window, and elements of a part along part_dim
   const char* x;
   const char* g;
   char* y;         // or dx
-  int64_t* index;  // in y's layout; of empty windows 0, for the backward -1
+  int64_t* index;  // in y's layout; 0 for empty windows, in a backward -1
   char* parts;     // pool_parts_bytes(plan)
 };
 constexpr int64_t kPoolTile = 64;

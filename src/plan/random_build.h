@@ -1,4 +1,4 @@
-// Builds the plans of random numbers and counts the generator counters that they use.
+// Builds the plans of random numbers and counts the generator's counters that they use.
 #pragma once
 
 #include "plan/random_plan.h"
@@ -6,7 +6,7 @@
 
 namespace TT_NS {
 
-// Random words that one value takes.
+// Number of random words per value.
 inline int64_t random_words(RandomKind kind, int32_t dtype, uint64_t range) {
   if (kind == kRandomUniform || kind == kRandomNormal || kind == kRandomExponential)
     return dtype == TT_F64 ? 2 : 1;
@@ -14,13 +14,13 @@ inline int64_t random_words(RandomKind kind, int32_t dtype, uint64_t range) {
   return 1;
 }
 
-// How far the generator's offset moves for n values.
+// Distance by which n values advance the generator's offset.
 inline uint64_t random_counters(int64_t n, RandomKind kind, int32_t dtype, uint64_t range = 1) {
   const uint64_t groups = (uint64_t(n) * uint64_t(random_words(kind, dtype, range)) + 63) / 64;
   return groups * 16;
 }
 
-// True for p of [0, 1]; p is the probability of 1.
+// p is the probability of 1. Returns whether it is in [0, 1].
 inline bool random_threshold(double p, int32_t* threshold) {
   if (!(p >= 0 && p <= 1)) return false;
   const double t = p * 16777216.0;

@@ -15,8 +15,8 @@ enum RandomKind : int32_t {
   kRandomExponential = 6,  // of the uniform kernel: -log(1 - u) with 24 or 53 bits
 };
 
-// Units are chunks of kRandomChunk elements. Numbering of the random words: functors/philox.h. A
-// value that takes two words has both in one counter: value i of these is words 2 s and 2 s + 1 of
+// Units are chunks of kRandomChunk elements. functors/philox.h defines the numbering of random
+// words. A value of two words takes both from one counter: value i has words 2 s and 2 s + 1 of
 // counter 16 (i / 32) + i % 16, s = i / 16 % 2.
 struct RandomPlan {
   Stages run;
@@ -27,10 +27,10 @@ struct RandomPlan {
   char* out;
   uint8_t* mask;      // dropout: bool, 1 = kept
   const char* x;      // dropout
-  const char* p;      // bernoulli: n probabilities, or NULL for one of them
+  const char* p;      // bernoulli: n probabilities; NULL: a single one, by threshold
   int32_t threshold;  // bernoulli, dropout: 1 (kept) iff the word's upper 24 bits are below it
-  double
-      scale;  // dropout: factor of what is kept; uniform, normal, exponential: factor of the values
+  // dropout: factor of kept elements; uniform, normal, exponential: factor of the values
+  double scale;
   double shift;  // uniform, normal: added to the scaled values
   bool exponential;
   int64_t low;     // integers
@@ -39,12 +39,12 @@ struct RandomPlan {
 
 constexpr int64_t kRandomChunk = 8192;
 
-// multinomial: draws `samples` positions of each row of n weights, with replacement. Stage 0 sums
+// multinomial: draws `samples` positions from each row of n weights, with replacement. Stage 0 sums
 // the weights; units: rows. Stage 1 draws; units: [rows][blocks of kMultinomialBlock samples].
 struct MultinomialPlan {
   Stages run;
   int64_t rows, n, samples;
-  double* sums;           // [rows][n]: the weights, which become their sums
+  double* sums;           // [rows][n]: the weights, replaced by their running sums
   const double* uniform;  // [rows][samples]: in [0, 1)
   int64_t* out;           // [rows][samples]
 };

@@ -6,7 +6,7 @@
 
 namespace TT_NS {
 
-// What to reduce. Sizes and strides (bytes) are outermost first, as a tensor has them.
+// The reduction. Sizes and strides (bytes) are outermost first, as in a tensor.
 struct ReduceArgs {
   int32_t ndim;
   const int64_t* size;
@@ -14,9 +14,9 @@ struct ReduceArgs {
   uint64_t reduced;  // bit d: dimension d is reduced
   int32_t dtype, out_dtype;
   const int64_t*
-      out_stride;  // of the kept dimensions in order, keepdim's ones left out; NULL: contiguous
+      out_stride;  // of the kept dimensions in order, without those of keepdim; NULL: contiguous
   const int64_t* index_stride;  // the same for the positions
-  bool ordered;  // the sequence must follow the dimensions' order (positions are wanted)
+  bool ordered;  // the sequence must follow the order of dimensions (positions are needed)
 };
 
 namespace reduce_detail {
@@ -29,7 +29,7 @@ inline void swap(int64_t* a, int i, int j) {
 
 inline int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
-// Sorts the kept nest by the input's stride, smallest first, and joins dimensions that are one run
+// Sorts the kept nest by the input's stride, smallest first, and merges dimensions that are one run
 // in in, out and index.
 inline void order_kept(ReducePlan* p) {
   for (int i = 1; i < p->n_kept; i++)
@@ -75,7 +75,7 @@ inline void order_reduced(ReducePlan* p, bool ordered) {
   if (p->n_red) p->n_red = n + 1;
 }
 
-constexpr int64_t kUnitWork = 65536;  // elements that one unit of a split reduction covers
+constexpr int64_t kUnitWork = 65536;  // elements per unit of a split reduction
 
 inline void split_rows(ReducePlan* p) {
   p->splits = 1;
@@ -89,12 +89,12 @@ inline void split_rows(ReducePlan* p) {
   p->run.grain[0] = clamp<int64_t>(kUnitWork / (p->split_len + 1), 1, kUnitWork);
 }
 
-// Units of about kUnitWork elements; a unit's rows are bounded, so that two levels of sums keep
-// their accuracy.
+// Makes units of about kUnitWork elements. The rows of a unit are limited, so that two levels of
+// sums stay accurate.
 inline void split_columns(ReducePlan* p) {
   const int64_t columns = p->kept_size[0];
   const bool in_place = p->dtype == TT_F32 && p->kept_stride[0] == 4;
-  const int64_t loaded = p->dtype == TT_C128 ? 16 : 8;  // bytes of an element
+  const int64_t loaded = p->dtype == TT_C128 ? 16 : 8;  // bytes per element
   p->tile = min(columns, in_place ? kReduceMaxTile / 4 : kReduceLoadTile / loaded);
   p->n_tiles = ceil_div(columns, p->tile);
   const int64_t others = p->n_out / columns * p->n_tiles;
@@ -111,7 +111,7 @@ inline void split_columns(ReducePlan* p) {
 
 }  // namespace reduce_detail
 
-// Fills all but in, out, index, divisor and workspace.
+// Sets all fields but in, out, index, divisor and workspace.
 inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
   using namespace reduce_detail;
   p->dtype = a.dtype;
@@ -143,7 +143,7 @@ inline void build_reduce(ReducePlan* p, const ReduceArgs& a) {
     out_run *= a.size[d];
     index_run *= a.size[d];
   }
-  if (!p->n_kept) p->out_stride[0] = p->index_stride[0] = 0;  // of the one result
+  if (!p->n_kept) p->out_stride[0] = p->index_stride[0] = 0;  // of the single result
   if (p->n_kept > 1) order_kept(p);
   if (p->n_red > 1) order_reduced(p, a.ordered);
   if (!p->n_red || !p->length) {

@@ -13,9 +13,9 @@ enum ReducePath : int32_t {
 };
 
 // The reduced elements of an output form a sequence in the order of the reduced nest (dimension 0
-// fastest), cut into `splits` pieces of split_len. With splits > 1, stage 0 leaves one partial per
-// piece in `workspace`
-// ([splits][n_out]) and stage 1 combines them by a fixed tree; otherwise stage 0 writes the result.
+// fastest), which is split into `splits` pieces of split_len. If splits > 1, stage 0 writes one
+// partial result per piece to `workspace` ([splits][n_out]) and stage 1 combines them by a fixed
+// tree; otherwise stage 0 writes the result.
 // Units of stage 0: rows path [n_out][splits], columns path [n_out /
 // kept_size[0]][n_tiles][splits]; of stage 1: [n_out].
 struct ReducePlan {
@@ -25,7 +25,7 @@ struct ReducePlan {
   int32_t out_dtype;  // stored dtype of out
   int32_t n_kept, n_red;
   const char* in;
-  char* out;       // NULL: only index is wanted
+  char* out;       // NULL: only index is needed
   char* index;     // int64; NULL unless the kernel yields positions in the sequence
   double divisor;  // the sum is divided by it (mean); 1 otherwise
   int64_t n_out;   // product of kept_size
@@ -39,8 +39,8 @@ struct ReducePlan {
   int64_t red_size[kMaxPlanDims], red_stride[kMaxPlanDims];
 };
 
-constexpr int64_t kReduceMaxTile = 4096;         // bytes of a tile's row that is read in place
-constexpr int64_t kReduceLoadTile = 2048;        // bytes of one that is converted or gathered
-constexpr int64_t kReduceMaxColumnSplit = 8192;  // rows that one unit of the columns path may hold
+constexpr int64_t kReduceMaxTile = 4096;   // maximum bytes of a row of a tile that is read in place
+constexpr int64_t kReduceLoadTile = 2048;  // maximum bytes of one that is converted or gathered
+constexpr int64_t kReduceMaxColumnSplit = 8192;  // maximum rows of a unit of the columns path
 
 }  // namespace TT_NS

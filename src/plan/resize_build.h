@@ -11,7 +11,7 @@ inline int64_t resize_table_bytes(const ResizePlan* p) {
   return (p->out[0] + p->out[1]) * kResizeItem;
 }
 
-// dtype … scale are in *p already. Sets units and NULLs.
+// *p has dtype … scale already. Sets units, and pointers to NULL.
 inline void build_resize(ResizePlan* p, bool backward) {
   p->x = nullptr;
   p->y = p->table = nullptr;

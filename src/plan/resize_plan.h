@@ -5,9 +5,9 @@
 
 namespace TT_NS {
 
-// The elements of x that result o of a dimension reads; s is the scale, in / out.
+// The elements of x that result o of a dimension reads; s is the scale in / out.
 enum ResizeMode : int32_t {
-  kResizeNearest,       // floor(o s); exactly o where out is in, floor(o / 2) where it is 2 in
+  kResizeNearest,       // floor(o s); exactly o if out == in, floor(o / 2) if out == 2 in
   kResizeNearestExact,  // floor((o + 1/2) s)
   kResizeLinear,        // the two around max(0, (o + 1/2) s - 1/2), or around o s if align
   kResizeNearestScaled  // floor(o s)
@@ -30,7 +30,7 @@ struct ResizePlan {
   char* table;  // resize_table_bytes(plan)
 };
 constexpr int64_t kResizeTile = 64;
-// Bytes of a result in the table: two int32 indices, and the weight of the second.
+// Bytes per result in the table: two int32 indices, and the weight of the second.
 constexpr int64_t kResizeItem = 16;
 
 }  // namespace TT_NS

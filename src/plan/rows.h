@@ -1,22 +1,22 @@
-// What the plans of kernels over rows share. A row is the `dim` elements of one (outer, inner) pair
-// of a contiguous array [outer][dim][inner].
+// Helpers of plans over rows. A row is the `dim` elements of one (outer, inner) pair of a
+// contiguous array [outer][dim][inner].
 #pragma once
 
 #include "plan/stages.h"
 
 namespace TT_NS {
 
-constexpr int64_t kRowTile = 256;  // inner positions of one unit
+constexpr int64_t kRowTile = 256;  // inner positions per unit
 constexpr int64_t kMaxRowChunks = 64;
 
-// Units of one row that make a task of about 64K elements.
+// Number of units of one row that make a task of about 64K elements.
 inline int64_t row_grain(int64_t row_elements) {
   const int64_t g = 65536 / (row_elements + 1);
   return g < 1 ? 1 : g;
 }
 
-// Elements of dim in a chunk of one of `units` rows, or groups of `width` columns: dim unless these
-// are few and long. At most kMaxRowChunks, since each may add up what the others left.
+// Chunk size for `units` rows, or groups of `width` columns: dim unless rows are few and long.
+// There are at most kMaxRowChunks chunks, since each may add the partial results of all others.
 inline int64_t row_chunk(int64_t units, int64_t dim, int64_t width) {
   const int64_t min_chunk = 32768 / width;
   const int64_t part = ceil_div(dim, kMaxRowChunks);
@@ -24,7 +24,7 @@ inline int64_t row_chunk(int64_t units, int64_t dim, int64_t width) {
   return units >= 32 || dim < 2 * chunk ? dim : chunk;
 }
 
-// The same for both plans: sums of chunks, in double.
+// Size of the sums of chunks of both plans, in double.
 inline int64_t row_parts_bytes(int64_t rows, int64_t n_chunks) {
   return n_chunks > 1 ? 2 * rows * n_chunks * 8 : 0;
 }

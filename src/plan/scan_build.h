@@ -5,7 +5,7 @@
 
 namespace TT_NS {
 
-// Fills all but the pointers.
+// Sets all fields but the pointers.
 inline void build_scan(ScanPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner) {
   p->dtype = dtype;
   p->outer = outer;
@@ -28,12 +28,12 @@ inline int64_t scan_workspace_bytes(const ScanPlan* p) {
   return p->run.units[0] ? p->outer * p->n_chunks * p->inner * 16 : 0;
 }
 
-// Columns of a tile: kRowTile, or less where that leaves threads idle. Threads that write closer to
-// each other than 128 bytes (c64: 256) take the lines from each other, and two write c128 no faster
-// than one: measured on Zen 5.
+// Columns of a tile: kRowTile, or fewer if that leaves threads idle. Threads that write within 128
+// bytes of each other (c64: 256) contend for cache lines, and two threads write c128 no faster than
+// one (measured on Zen 5).
 inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t inner,
                              int64_t threads) {
-  constexpr int64_t kMinTile = 32768;  // elements of a tile
+  constexpr int64_t kMinTile = 32768;  // elements per tile
   const int64_t tiles = ceil_div(inner, kRowTile);
   const int64_t min_width = dtype == TT_C64 ? 32 : 128 / kItemSize[dtype];
   if (threads == 1 || dtype == TT_C128 || inner < kNarrowProducts || outer * tiles >= 4 * threads)
@@ -47,7 +47,7 @@ inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t 
   return width < kRowTile ? width : kRowTile;
 }
 
-// Fills all but the pointers. Sizes are not 0.
+// Sets all fields but the pointers. Sizes are not 0.
 inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner,
                           int64_t threads) {
   p->dtype = dtype;
@@ -71,7 +71,7 @@ inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t 
   p->run.grain[2] = grain;
 }
 
-// [outer][n_chunks][inner] of kCumprodPart bytes, and of complex numbers
+// [outer][n_chunks][inner] of kCumprodPart bytes and, for complex numbers,
 // [outer][n_chunks][blocks][inner] products.
 inline int64_t cumprod_workspace_bytes(const CumprodPlan* p) {
   const int64_t blocks = p->dtype == TT_C64 || p->dtype == TT_C128 ? cumprod_blocks(p->chunk) : 0;

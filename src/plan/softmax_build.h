@@ -5,7 +5,7 @@
 
 namespace TT_NS {
 
-// Fills all but the pointers; rows are not cut.
+// Sets all fields but the pointers; rows are not split.
 inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t dim,
                           int64_t inner) {
   p->dtype = dtype;
@@ -19,7 +19,7 @@ inline void build_softmax(SoftmaxPlan* p, int32_t dtype, int64_t outer, int64_t 
   one_stage(&p->run, dim ? outer * p->n_tiles : 0, row_grain(dim * min(inner, kRowTile)));
 }
 
-// After it: cuts rows that are few and long. Sizes are not 0.
+// Then splits rows if they are few and long. Sizes are not 0.
 inline void split_softmax(SoftmaxPlan* p) {
   const int64_t units = p->outer * p->n_tiles;
   const int64_t width = min(p->inner, kRowTile);

@@ -1,4 +1,4 @@
-// Builds the plans of sorting and of searching.
+// Builds the plans of sorting and searching.
 #pragma once
 
 #include "plan/rows.h"
@@ -8,8 +8,9 @@ namespace TT_NS {
 
 namespace sort_detail {
 
-constexpr int64_t kLong = 32768;   // elements of a row that is worth several tasks
-constexpr int64_t kManyRows = 16;  // which are sorted one by one, unless they leave the caches
+constexpr int64_t kLong = 32768;  // minimum elements of a row that is split into several tasks
+// from this number on, rows are sorted one per task unless they exceed the caches
+constexpr int64_t kManyRows = 16;
 
 inline int64_t row_chunks(SortPlan* p, int64_t min_chunk) {
   const int64_t part = (p->n + 127) / 128;
@@ -25,7 +26,7 @@ inline int64_t first_of_long(SortPlan* p) {
   return p->n_chunks * p->k * int64_t(sizeof(SortItem));
 }
 
-// -1: too large
+// Returns -1 if the row is too large.
 inline int64_t long_row(SortPlan* p) {
   p->path = kSortBuckets;
   if (p->n > INT64_MAX / 64) return -1;
@@ -40,7 +41,8 @@ inline int64_t long_row(SortPlan* p) {
 
 }  // namespace sort_detail
 
-// Fills all but the pointers; row = 0. Returns the bytes of the workspace; -1 if they overflow.
+// Sets all fields but the pointers; row = 0. Returns the size of the workspace in bytes; -1 on
+// overflow.
 inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, int64_t inner,
                           int64_t k, bool descending) {
   p->path = kSortRows;
@@ -69,7 +71,7 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
   return ceil_div(rows, p->run.grain[0]) * p->slot_bytes;
 }
 
-// Fills all but the pointers; rows: of the sorted array.
+// Sets all fields but the pointers; rows: number of sorted rows.
 inline void build_search(SearchPlan* p, int32_t dtype, int64_t rows, int64_t n, int64_t total,
                          bool right, bool narrow) {
   p->dtype = dtype;

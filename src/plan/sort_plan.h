@@ -1,4 +1,4 @@
-// Plans of sorting and of searching in sorted rows. POD, also device code.
+// Plans of sorting, and of searching sorted rows. POD, also device code.
 #pragma once
 
 #include "plan/stages.h"
@@ -6,38 +6,38 @@
 namespace TT_NS {
 
 enum SortPath : int32_t {
-  kSortRows = 0,  // units: rows; the others are plans of one long row, `row`
+  kSortRows = 0,  // units: rows; the other paths sort a single long row, `row`
   kSortFirst =
       1,  // of few results: chunks leave their first k items in workspace; one unit merges them
   kSortBuckets = 2,  // one unit samples splitters; chunks count; chunks fill the buckets; each
                      // bucket is sorted
 };
 
-// Orders each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair)
-// and keeps the first k. Equal elements keep their order; nan is larger than all else. The order is
-// unique: no split can change the result.
+// Sorts each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair)
+// and keeps the first k. The sort is stable, and nan is larger than all other values. The order is
+// unique, so it does not depend on the split.
 struct SortPlan {
   Stages run;
   int32_t path;   // SortPath
-  int32_t dtype;  // any real one
+  int32_t dtype;  // any real dtype
   bool descending;
   int64_t outer, n, inner, k;
   const char* in;
-  char* values;      // [outer][k][inner] of dtype; NULL: not wanted
+  char* values;      // [outer][k][inner] of dtype; NULL: not needed
   int64_t* indices;  // [outer][k][inner]
   char* workspace;
-  int64_t slot_bytes;  // kSortRows: of one task's part of it
+  int64_t slot_bytes;  // kSortRows: workspace of one task
   int64_t row, chunk, n_chunks;
   int64_t buckets;  // a power of 2
 };
 
 struct SortItem {
-  uint64_t key;  // monotone in the element
+  uint64_t key;  // monotonic in the element
   int64_t index;
 };
-constexpr int64_t kSortFew = 64;          // rows and results up to here are sorted by insertion
-constexpr int64_t kSortMaxBuckets = 256;  // of a long row
-constexpr int64_t kSortSample = 8;        // keys that are sampled for each
+constexpr int64_t kSortFew = 64;  // rows and results up to this size are sorted by insertion
+constexpr int64_t kSortMaxBuckets = 256;  // buckets of a long row
+constexpr int64_t kSortSample = 8;        // sampled keys per bucket
 
 // The workspace of kSortBuckets.
 struct SortRoom {
@@ -58,13 +58,12 @@ TT_INLINE SortRoom sort_room(const SortPlan& p) {
   return r;
 }
 
-// For each of `total` values the number of elements of its sorted row that stand before it: those
-// that are less, or with `right` not greater; all of them before nan. Rows that are not in order,
-// or hold nan, are searched as PyTorch does. The values are [rows][row]. Units: blocks of
-// kSearchBlock values.
+// Finds for each of `total` values the number of elements of its sorted row that precede it: those
+// that are less, or with `right` not greater; nan is largest. Rows that are unsorted or contain nan
+// are searched as PyTorch does. The values are [rows][row]. Units: blocks of kSearchBlock values.
 struct SearchPlan {
   Stages run;
-  int32_t dtype;  // of both: f32, f64 or i64
+  int32_t dtype;  // of rows and values: f32, f64 or i64
   bool right, narrow;
   int64_t total, row;
   int64_t n,

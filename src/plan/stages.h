@@ -1,5 +1,5 @@
-// Stages: the parallel regions of a kernel, run in order. An implementation sets plan.run.stage
-// to s, then covers [0, units[s]).
+// Stages: the parallel regions of a kernel, run in order. An implementation sets plan.run.stage to
+// s, then runs [0, units[s]).
 #pragma once
 
 #include "plan/kernel.h"
@@ -10,12 +10,12 @@ constexpr int32_t kMaxStages = 4;
 
 struct Stages {
   int64_t units[kMaxStages];  // work units of each stage; 0 = nothing to do
-  int64_t grain[kMaxStages];  // units worth one task; depends on shapes only
+  int64_t grain[kMaxStages];  // units of one task; depends on shapes only
   int32_t n;                  // 1 … kMaxStages
-  int32_t stage;              // the running one
+  int32_t stage;              // the current stage
 };
 
-// A plan of one stage.
+// Sets up a plan with a single stage.
 inline void one_stage(Stages* s, int64_t units, int64_t grain) {
   for (int32_t i = 0; i < kMaxStages; i++) {
     s->units[i] = 0;

@@ -1,4 +1,4 @@
-// Functions of a register of doubles: what kernels ask of the provider (cpu/sleef.h).
+// Functions of a register of doubles, as the provider (cpu/sleef.h) offers them to kernels.
 #pragma once
 
 #include "plan/kernel.h"
@@ -25,9 +25,9 @@ enum VectorId : int32_t {
   kNumVectorId
 };
 
-// SLEEF takes |x| < near and near <= |x| <= far by different formulas; behind far, for nan and for
-// 0 < |x| < least the C library serves. A register with elements of both ranges is computed twice,
-// so that no value depends on its neighbours.
+// SLEEF uses different formulas for |x| < near and near <= |x| <= far. The C library computes the
+// rest: beyond far, nan and 0 < |x| < least. A register with elements of both ranges is computed
+// twice, so that no value depends on its neighbours.
 struct VectorFunction {
   const char* name;
   double (*scalar)(double);  // the C library's
@@ -35,8 +35,8 @@ struct VectorFunction {
 };
 extern const VectorFunction kVectorFunctions[kNumVectorId];
 
-// The function of one register of an instruction set; NULL where the C library serves, and before
-// sleef_open.
+// Returns the function of one register of an instruction set; NULL if the C library is used, and
+// before sleef_open.
 const void* sleef_function(VectorId id, Isa isa) noexcept;
 
 }  // namespace TT_NS
