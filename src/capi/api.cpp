@@ -11,7 +11,7 @@
 
 namespace TT_NS {
 
-// The record holds what fail() wrote; an exception of anyone else's that got here has left none.
+// fail() has filled the record; any other exception that arrives here has left it empty.
 tt_status caught(Ctx* c) noexcept {
   if (c->error.view.code == TT_OK) {
     const FmtArg args[] = {0};
@@ -37,7 +37,8 @@ void rebind_call(Ctx* c) {
   tls.heap = c->heap;
 }
 
-// A small number of this thread: the address of its TLS object, which no other live thread has.
+// A small number that identifies this thread: the address of its TLS object, unique among live
+// threads.
 static uint32_t thread_mark() { return uint32_t(uintptr_t(&tls) >> 4) | 1; }
 
 bool enter_checked(Ctx* c) noexcept {
@@ -77,7 +78,7 @@ void fail_operand(const OpInfo& op, int32_t i, const void* h) {
 }
 
 void fail_opts(uint64_t set, int n) {
-  fail(TT_UNSUPPORTED_OPTION, "opts.set has bit {}, known are bits 0 to {}",
+  fail(TT_UNSUPPORTED_OPTION, "opts.set has unknown bit {}: known are bits 0 to {}",
        int64_t(63 - __builtin_clzll(set)), n - 1);
 }
 
@@ -134,7 +135,7 @@ const Scalar& scalar_arg(const tt_scalar* s, const char* arg, int32_t index) {
   return *static_cast<const Scalar*>(s);
 }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t) {
-  if (!valid_dtype(d)) fail_arg(TT_DTYPE, arg, "{} is {}: no such dtype", arg, d);
+  if (!valid_dtype(d)) fail_arg(TT_DTYPE, arg, "{} is {}: there is no such dtype", arg, d);
   return Dtype(d);
 }
 Device device_arg(const tt_device* d, const char* arg, int32_t index) {
@@ -144,7 +145,7 @@ Device device_arg(const tt_device* d, const char* arg, int32_t index) {
              d->type);
   const int32_t most = d->type == TT_CUDA ? kMaxDevices : d->type == TT_EXT ? kMaxExt : 1;
   if (d->index < 0 || d->index >= most)
-    fail_arg(TT_DEVICE, arg, "{}.index is {}: no such device", arg, d->index);
+    fail_arg(TT_DEVICE, arg, "{}.index is {}: there is no such device", arg, d->index);
   Device out{int8_t(d->type), int8_t(d->index)};
   if (d->type == TT_EXT) ext_device(d->index, arg);
   if (d->type == TT_CUDA) runtime_device_alloc(ctx().rt, d->index, arg);
@@ -218,7 +219,7 @@ void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept {
   if (n_outs) *n_outs = 0;
   for (int64_t i = 0; outs && i < cap; i++) outs[i] = nullptr;
 }
-// The needed length is told even when the array is too small.
+// Sets *n_outs even if the array is too small.
 void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l) {
   if (!n_outs) fail_null("n_outs", -1);
   *n_outs = l.size();
@@ -245,11 +246,11 @@ tt_status tt_scope_push(tt_ctx* h) {
 tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
   return api_call(h, "scope_pop", [&](Ctx& c) {
     ScopeStack& s = c.scopes;
-    if (!s.n_frames) fail(TT_INVALID_ARG, "no scope is open");
+    if (!s.n_frames) fail(TT_INVALID_ARG, "there is no open scope");
     const TensorSpan kept = tensors_arg(keep, n, "keep", 0, false);
     PointerMap place;
     SmallVec<int64_t, 8>
-        wanted;  // by place: how many of the scope's references to that tensor are kept
+        wanted;  // by position: how many of the scope's references to that tensor are kept
     for (const Tensor* t : kept) {
       const int64_t i = place.find_or_add(t, wanted.size());
       if (i == wanted.size()) wanted.push_back(0);
@@ -258,7 +259,7 @@ tt_status tt_scope_pop(tt_ctx* h, tt_tensor* const* keep, int64_t n) {
     const int64_t begin = s.frames[s.n_frames - 1];
     const int64_t end = s.n;
     const bool outer = s.n_frames > 1;
-    s.n_frames--;  // from here on nothing fails
+    s.n_frames--;  // nothing fails from here on
     for (int64_t i = end; i-- > begin;) {
       const int64_t at = place.find(s.items[i]);
       if (at >= 0 && wanted[at] > 0) {

@@ -1,7 +1,7 @@
 // The C boundary: every exported function is one api_call around typed internal calls.
 #pragma once
 
-#pragma GCC visibility push(default)  // the functions of the header are exported, nothing else is
+#pragma GCC visibility push(default)  // exports the functions of the header, and nothing else
 #include "tt.h"
 #pragma GCC visibility pop
 
@@ -10,7 +10,7 @@
 
 namespace TT_NS {
 
-// Puts the running call of this thread aside for the one that begins.
+// Replaces the running call of this thread; restores it on exit.
 class ApiScope {
  public:
   TT_INLINE ApiScope(Ctx* c, const char* name)
@@ -35,20 +35,19 @@ class ApiScope {
   const char* op_;
 };
 
-TT_COLD tt_status caught(Ctx* c) noexcept;  // after an exception: the code in the record
-TT_COLD void rebind_call(Ctx* c);           // the ctx moved to this thread
+TT_COLD tt_status caught(Ctx* c) noexcept;  // after an exception: returns the code in the record
+TT_COLD void rebind_call(Ctx* c);           // the ctx has moved to this thread
 TT_COLD bool enter_checked(
     Ctx* c) noexcept;  // (TT_CHECKED) false if another thread is inside a call on c
 void leave_checked(Ctx* c) noexcept;
 
-// For the hot ones; the rest are content with api_call, which is a third of the code and some 2 ns
-// slower.
+// For hot functions. All others use api_call, a third of the code and about 2 ns slower.
 template <class F>
 TT_INLINE tt_status api_call_inline(tt_ctx* handle, const char* name, F&& f) noexcept {
   auto* c = reinterpret_cast<Ctx*>(handle);
   if (TT_UNLIKELY(!c || c->tag != kTagCtx)) return TT_BAD_HANDLE;
 #if TT_CHECKED
-  if (!enter_checked(c)) return TT_BAD_HANDLE;  // the record belongs to the other thread's call
+  if (!enter_checked(c)) return TT_BAD_HANDLE;  // the record belongs to the call of another thread
   struct Leave {
     Ctx* c;
     ~Leave() { leave_checked(c); }
@@ -72,7 +71,8 @@ TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, const F& f) noexc
       handle, name, [](const void* what, Ctx& c) { (*static_cast<const F*>(what))(c); }, &f);
 }
 
-// ---- arguments: NULL and handles of another type are BAD_HANDLE, by name and position ----
+// ---- arguments: NULL and handles of another type fail with BAD_HANDLE, naming argument and
+// position ----
 [[noreturn]] TT_COLD void fail_handle(const void* h, const char* arg, int32_t index,
                                       const char* want);
 [[noreturn]] TT_COLD void fail_null(const char* arg, int32_t index);
@@ -107,10 +107,10 @@ inline Scalar scalar_arg(int64_t v, const char*, int32_t) { return Scalar(v); }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t index);
 Device device_arg(const tt_device* d, const char* arg, int32_t index);
 Generator* generator_arg(const tt_generator* g, const char* arg,
-                         int32_t index);  // NULL: the ctx's own
+                         int32_t index);  // NULL: the generator of the ctx
 Str str_arg(const char* s, const char* arg, int32_t index);
 
-// The values 0 to n - 1 that an argument may have; their names, one behind the other.
+// The values 0 to n - 1 of an enum argument; their names are stored consecutively.
 struct Enumeration {
   int32_t n;
   const char* names;
@@ -138,11 +138,11 @@ TT_INLINE void clear_out(tt_tensor** out) {
 template <class T> TT_INLINE void out_arg(T* out, const char* arg, int32_t index) {
   if (TT_UNLIKELY(!out)) fail_null(arg, index);
 }
-// Room in the open scope for n more: for calls that change or take over what a later failure would
-// leave changed.
+// Reserves room for n more tensors in the open scope: for calls that make changes which a later
+// failure could not undo.
 void reserve_outs(Ctx& c, int64_t n);
 TT_COLD tt_tensor* scope_own(Ctx& c,
-                             TensorRef&& t);  // the open scope takes it, the host borrows it
+                             TensorRef&& t);  // the open scope owns it, the application borrows it
 TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));
   if (!t) return nullptr;

@@ -50,7 +50,7 @@ static BackwardArgs backward_args(const tt_backward_opts* opts) {
   if (!opts_has(opts, 3)) return a;
   a.inputs = tensors_arg(opts->inputs, opts->n_inputs, "inputs", 2, false);
   if (!a.inputs.n)
-    fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: leave it out to mean all leaves");
+    fail_arg(TT_INVALID_ARG, "inputs", "inputs is empty: omit it to accumulate into all leaves");
   return a;
 }
 
@@ -72,7 +72,7 @@ tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors,
   return api_call(h, "backward_all", [&](Ctx&) {
     BackwardArgs a = backward_args(opts);
     if (opts_has(opts, 0))
-      fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for one tensor: use gradients");
+      fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for a single tensor: use gradients");
     a.outputs = tensors_arg(tensors, n, "tensors", 1, false);
     if (gradients) a.grads = tensors_arg(gradients, n, "gradients", 2, true);
     if (n) run_backward(a);
@@ -89,14 +89,14 @@ tt_status tt_grad(tt_ctx* h, const tt_tensor* const* outputs, int64_t n_outputs,
     a.outputs = tensors_arg(outputs, n_outputs, "outputs", 1, false);
     a.inputs = tensors_arg(inputs, n_inputs, "inputs", 3, false);
     if (!n_outputs || !n_inputs)
-      fail(TT_INVALID_ARG, "{} outputs and {} inputs: at least one of each is needed", n_outputs,
-           n_inputs);
+      fail(TT_INVALID_ARG, "there are {} outputs and {} inputs: at least one of each is needed",
+           n_outputs, n_inputs);
     out_arg(grads, "grads", 6);
     if (opts_has(opts, 0)) {
       a.grads = tensors_arg(opts->grad_outputs, opts->n_grad_outputs, "grad_outputs", 5, true);
       if (a.grads.n != n_outputs)
-        fail_arg(TT_INVALID_ARG, "grad_outputs", "{} grad_outputs for {} outputs", a.grads.n,
-                 n_outputs);
+        fail_arg(TT_INVALID_ARG, "grad_outputs",
+                 "there are {} grad_outputs for {} outputs: must be equal", a.grads.n, n_outputs);
     }
     a.create_graph = opts_has(opts, 2) && opts->create_graph;
     a.retain_graph = opts_has(opts, 1) ? opts->retain_graph != 0 : a.create_graph;

@@ -1,4 +1,4 @@
-// Checkpoints: the state of a module, an optimizer, a scheduler and a generator as one file of
+// Checkpoints: the state of a module, an optimizer, a scheduler and a generator in one file of
 // named tensors.
 #include "capi/api.h"
 #include "capi/module.h"
@@ -11,7 +11,7 @@ using namespace TT_NS;
 
 namespace {
 
-// Where the parts lie in the file.
+// Prefixes of the parts in the file.
 constexpr char kModule[] = "module.";
 constexpr char kTensors[] = "optimizer.";
 constexpr char kNumbers[] = "optimizer_numbers.";
@@ -81,7 +81,7 @@ StateDictRef gather(const Parts& p) {
   return all;
 }
 
-// The entries of `all` below a prefix, without it.
+// Returns the entries of `all` below a prefix, without the prefix.
 StateDictRef below(const StateDict& all, const char* prefix) {
   StateDictRef out = new_state_dict();
   const size_t n = strlen(prefix);
@@ -92,11 +92,11 @@ StateDictRef below(const StateDict& all, const char* prefix) {
 
 double number_of(const StateDict::Entry& e) {
   if (e.tensor->dtype != Dtype::kF64 || e.tensor->numel != 1)
-    fail_arg(TT_FORMAT, "path", "\"{}\" is no number", e.name.c_str());
+    fail_arg(TT_FORMAT, "path", "\"{}\" is not a number", e.name.c_str());
   return *e.tensor->as<double>();
 }
 
-// What a part had before the load, put back unless all of it works.
+// The former state of a part, restored unless the whole load succeeds.
 template <class T, class State, State T::*member> class Restore {
  public:
   explicit Restore(T* part) : part_(part) {
@@ -114,7 +114,7 @@ template <class T, class State, State T::*member> class Restore {
   bool done_ = false;
 };
 
-// The same of a scheduler, whose parts have parts: by its list of numbers.
+// The same for a scheduler, whose parts may be nested: by its list of numbers.
 class SchedulerSnapshot {
  public:
   explicit SchedulerSnapshot(Scheduler* s) : part_(s) {
@@ -129,7 +129,7 @@ class SchedulerSnapshot {
         number_at(*part_, i, name, sizeof name);
         load_number(*part_, name, values_[i]);
       }
-    } catch (...) {  // its own names and numbers: nothing to refuse, nothing to allocate
+    } catch (...) {  // its own names and numbers: nothing is refused or allocated
     }
   }
   SchedulerSnapshot(const SchedulerSnapshot&) = delete;
@@ -144,8 +144,7 @@ class SchedulerSnapshot {
 void load_optimizer(Optimizer& o, const StateDict& all) {
   StateDictRef tensors = below(all, kTensors);
   StateDictRef numbers = below(all, kNumbers);
-  if (numbers->entries.empty())
-    fail_arg(TT_FORMAT, "path", "the file has no state of an optimizer");
+  if (numbers->entries.empty()) fail_arg(TT_FORMAT, "path", "the file has no optimizer state");
   for (ParamSlot& p : o.params) {
     p.step = -1;
     for (TensorRef& t : p.state) t.reset();
@@ -156,7 +155,7 @@ void load_optimizer(Optimizer& o, const StateDict& all) {
 
 void load_scheduler(Scheduler& s, const StateDict& all) {
   StateDictRef numbers = below(all, kScheduler);
-  if (numbers->entries.empty()) fail_arg(TT_FORMAT, "path", "the file has no state of a scheduler");
+  if (numbers->entries.empty()) fail_arg(TT_FORMAT, "path", "the file has no scheduler state");
   for (StateDict::Entry& e : numbers->entries) load_number(s, e.name.c_str(), number_of(e));
 }
 
@@ -166,7 +165,7 @@ void load_all(const Parts& p, const StateDict& all) {
     const int64_t i = all.find(kGenerator);
     const Tensor* t = i < 0 ? nullptr : all.entries[i].tensor.get();
     if (!t || t->dtype != Dtype::kI64 || t->numel != 2)
-      fail_arg(TT_FORMAT, "path", "the file has no state of a generator");
+      fail_arg(TT_FORMAT, "path", "the file has no generator state");
     rng.seed = uint64_t(t->as<int64_t>()[0]);
     rng.offset = uint64_t(t->as<int64_t>()[1]);
   }

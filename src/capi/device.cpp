@@ -1,4 +1,4 @@
-// Devices by name, the device library, synchronisation.
+// Devices by name, device libraries, synchronisation.
 #include "base/finalizer.h"
 #include "capi/api.h"
 #include "ext/backend.h"
@@ -15,7 +15,7 @@ static constexpr uint64_t kBuildId = BackendId()
 #undef TT_KERNEL_ROW
                                          .value;
 
-// "name" or "name:index"; false if it is another device type.
+// Parses "name" or "name:index"; returns false for another device type.
 static bool parse_as(const char* text, const char* name, int32_t type, int32_t max,
                      tt_device* out) {
   size_t n = strlen(name);
@@ -36,7 +36,7 @@ tt_status tt_device_parse(tt_ctx* h, const char* text, tt_device* out) {
   if (out) *out = {0, 0};
   return api_call(h, "device_parse", [&](Ctx& c) {
     out_arg(out, "out", 2);
-    if (!text) fail_arg(TT_INVALID_ARG, "text", "text is NULL: must be a device's name");
+    if (!text) fail_arg(TT_INVALID_ARG, "text", "text is NULL: must be the name of a device");
     if (parse_as(text, "cpu", TT_CPU, 0, out) || parse_as(text, "meta", TT_META, 0, out) ||
         parse_as(text, "cuda", TT_CUDA, kMaxDevices - 1, out))
       return;
@@ -64,23 +64,23 @@ tt_status tt_load_cuda(tt_ctx* h, const char* path) {
     const char* names[] = {path ? path : "libtt_cuda.so", nullptr};
     void* library = os_dlopen(names);
     if (!library)
-      fail_arg(TT_IO, "path", "the device library \"{}\" could not be opened: {}", names[0],
-               os_dlerror());
+      fail_arg(TT_IO, "path", "cannot open the device library \"{}\": {}", names[0], os_dlerror());
     auto entry = reinterpret_cast<DeviceEntry>(os_dlsym(library, kCudaEntryName));
     if (!entry)
-      fail_arg(TT_ABI, "path", "\"{}\" is no device library: it does not export {}", names[0],
+      fail_arg(TT_ABI, "path", "\"{}\" is not a device library: it does not export {}", names[0],
                kCudaEntryName);
     const DeviceBackend* backend = nullptr;
     const int32_t status = entry(kBuildId, &kHost, &backend);
     if (backend && backend->build_id != kBuildId)
-      fail_arg(TT_ABI, "path",
-               "\"{}\" is of build {}, this library of build {}: both must come from one build",
-               names[0], backend->build_id, kBuildId);
+      fail_arg(
+          TT_ABI, "path",
+          "\"{}\" is from build {}, this library from build {}: both must be from the same build",
+          names[0], backend->build_id, kBuildId);
     if (status || !backend)
       fail_arg(status ? status : TT_DEVICE, "path",
-               "the device library \"{}\" found no device that it can use", names[0]);
+               "the device library \"{}\" found no usable device", names[0]);
     if (!set_cuda_backend(backend))
-      fail_arg(TT_DEVICE, "path", "another device library than \"{}\" is in use already", names[0]);
+      fail_arg(TT_DEVICE, "path", "a device library other than \"{}\" is already in use", names[0]);
     log_line(ctx().rt, TT_LOG_INFO, "device library \"{}\": {} device(s)", names[0],
              backend->n_devices);
   });
@@ -91,7 +91,7 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
   return api_call(h, "device_count", [&](Ctx& c) {
     out_arg(out, "out", 2);
     if (type < TT_CPU || type > TT_EXT)
-      fail_arg(TT_DEVICE, "type", "type is {}: no such device type", type);
+      fail_arg(TT_DEVICE, "type", "type is {}: there is no such device type", type);
     const DeviceBackend* b = cuda_backend();
     *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type != TT_EXT;
     for (int32_t i = 0; type == TT_EXT && find_ext(c.rt, i); i++) *out = i + 1;

@@ -1,5 +1,5 @@
-// Mixed indexing, x[1, ::2, None, ..., mask]: basic items become views, index tensors one call of
-// index or index_put_.
+// Mixed indexing, x[1, ::2, None, ..., mask]: basic items become views, index tensors a single call
+// of index or index_put_.
 #include "capi/api.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -14,13 +14,13 @@ const Tensor& tensor_of_item(const tt_index& i) {
 }
 bool is_mask(const Tensor& t) { return t.dtype == Dtype::kBool || t.dtype == Dtype::kU8; }
 
-// How many dimensions of self an item takes.
+// Returns the number of dimensions of self that an item indexes.
 int64_t dims_taken(const tt_index& i) {
   if (i.kind == TT_IDX_NONE || i.kind == TT_IDX_ELLIPSIS) return 0;
   return i.kind == TT_IDX_TENSOR && is_mask(tensor_of_item(i)) ? tensor_of_item(i).ndim : 1;
 }
 
-// Walks the items from left to right over a view of self.
+// Applies the items from left to right to a view of self.
 class Indexing {
  public:
   Indexing(const Tensor& self, Indices items) : view_(TensorRef::share(&self)) {
@@ -32,14 +32,14 @@ class Indexing {
     if (ellipses > 1)
       fail_arg(TT_INDEX, "index", "index has {} ellipses: at most one is allowed", ellipses);
     if (taken > self.ndim)
-      fail_arg(TT_INDEX, "index", "index has {} items that take a dimension, self is {}", taken,
+      fail_arg(TT_INDEX, "index", "index has {} items that index a dimension, self is {}", taken,
                self.sizes());
     left_out_ = self.ndim - taken;
     for (const tt_index& i : items) add(i);
   }
 
   bool has_tensors() const { return !tensors_.empty(); }
-  // self itself if no item has changed its geometry.
+  // Returns self itself if no item has changed its geometry.
   Tensor& view() const { return *view_; }
   TensorSpan tensors() const { return {tensors_.data(), tensors_.size()}; }
 
@@ -93,7 +93,7 @@ class Indexing {
     self_dim_ += mask ? t.ndim : 1;
   }
 
-  // A new dimension of size 1, taken or not.
+  // Adds a dimension of size 1, selected or not.
   void add_truth(bool value) {
     const int64_t shape[1] = {value ? 1 : 0};
     view_ = op::unsqueeze(*view_, dim_);
@@ -103,8 +103,7 @@ class Indexing {
     dim_++;
   }
 
-  // The list has one entry per dimension of the view, a mask of k dimensions standing for k of
-  // them.
+  // The list has one entry per dimension of the view; a mask of k dimensions counts as k entries.
   void push(const Tensor* t) {
     for (; covered_ < dim_; covered_++) tensors_.push_back(nullptr);
     tensors_.push_back(t);
@@ -113,12 +112,12 @@ class Indexing {
   TensorRef view_;
   SmallVec<const Tensor*, 8> tensors_;
   TensorList owned_;
-  int64_t left_out_ = 0;            // dimensions that the ellipsis stands for
+  int64_t left_out_ = 0;            // dimensions that the ellipsis covers
   int64_t dim_ = 0, self_dim_ = 0;  // the next dimension of the view and of self
-  int64_t covered_ = 0;             // dimensions of the view that tensors_ speaks of
+  int64_t covered_ = 0;             // dimensions of the view covered by tensors_
 };
 
-// Without leading dimensions of size 1 that `to` does not have.
+// Removes leading dimensions of size 1 that `to` does not have.
 TensorRef without_leading_ones(const Tensor& value, const Tensor& to) {
   int64_t ones = 0;
   while (ones < value.ndim - to.ndim && value.size(ones) == 1) ones++;

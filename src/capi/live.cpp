@@ -1,6 +1,6 @@
-// tt_runtime_live: what is alive in a runtime, found by walking its memory. A block counts as an
-// object if its header holds together; no pointer in it is followed before it is known to lead to a
-// block of the same runtime.
+// tt_runtime_live: lists the live objects of a runtime by walking its memory. A block counts as an
+// object if its header is consistent; a pointer is followed only if it points to a block of the
+// same runtime.
 #include "autograd/node.h"
 #include "base/blocks.h"
 #include "capi/api.h"
@@ -23,7 +23,7 @@ struct Header {  // of every object behind a handle
 struct Kind {
   uint32_t tag;
   const char* name;
-  size_t bytes;  // of the object, without what may follow it in its block
+  size_t bytes;  // of the object, without data that follows it in its block
 };
 constexpr Kind kKinds[] = {
     {kTagRuntime, "runtime", sizeof(Runtime)},
@@ -44,7 +44,7 @@ bool is_valid_device(Device d) {
          (d.type == TT_EXT && d.index >= 0 && d.index < kMaxExt);
 }
 
-// The sizes of the tensor at t, NULL if it is none.
+// Returns the sizes of the tensor at t, NULL if it is not a tensor.
 const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
   if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) ||
       !is_valid_device(t->device))
@@ -66,15 +66,15 @@ bool wants_grad(const BlockMap& map, const Tensor* t) {
          ((t->base->flags & kRequiresGrad) || t->base->grad_fn);
 }
 
-// Rows by what they tell, in a hash table of open addresses. All memory is taken at once: none may
-// be while a BlockMap lives.
+// Rows by their key, in an open-addressing hash table. All memory is allocated at once: nothing may
+// be allocated while a BlockMap exists.
 class Rows {
  public:
   explicit Rows(int64_t cap) : cap_(cap) {  // a power of two
     rows_.reserve(cap);
     slots_.resize(2 * cap, 0);
   }
-  // False if there is no room for another row.
+  // Returns false if the table is full.
   bool add(const tt_live_row& row, int64_t bytes) {
     int32_t& slot = slots_[find(row)];
     if (!slot) {
@@ -96,8 +96,8 @@ class Rows {
   }
 
  private:
-  // Rows are zeroed before they are filled: what they tell, kind to shape, can be compared as
-  // bytes.
+  // Rows are zeroed before they are filled, so that their keys, from kind to shape, can be compared
+  // as bytes.
   static constexpr size_t kKey = __builtin_offsetof(tt_live_row, count);
   static int compare(const tt_live_row& a, const tt_live_row& b) { return memcmp(&a, &b, kKey); }
   int64_t find(const tt_live_row& row) const {
@@ -118,7 +118,7 @@ class Rows {
   SmallVec<int32_t, 1> slots_;
 };
 static_assert(sizeof(tt_live_row) ==
-              8 + 6 * 4 + 8 * 8 + 2 * 8);  // no gaps, which a copy need not keep
+              8 + 6 * 4 + 8 * 8 + 2 * 8);  // no padding, which a copy need not preserve
 
 bool add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
   tt_live_row r;
@@ -132,7 +132,7 @@ bool add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t*
   return rows.add(r, t->numel * item_size(t->dtype));
 }
 
-// False if rows are full.
+// Returns false if rows is full.
 bool add_block(Rows& rows, const BlockMap& map, const void* block, size_t bytes) {
   if (bytes < sizeof(Header)) return true;
   const auto* h = static_cast<const Header*>(block);

@@ -51,7 +51,7 @@ tt_status tt_state_dict_find(tt_ctx* h, const tt_state_dict* state, const char* 
     str_arg(name, "name", 2);
     out_arg(out, "out", 3);
     *out = d.find(name);
-    if (*out < 0) fail_arg(TT_INDEX, "name", "the state dict has no \"{}\"", name);
+    if (*out < 0) fail_arg(TT_INDEX, "name", "the state dict has no tensor \"{}\"", name);
   });
 }
 tt_status tt_state_dict_get(tt_ctx* h, const tt_state_dict* state, int64_t i, tt_tensor** out) {
@@ -116,8 +116,8 @@ tt_status tt_module_call(tt_ctx* h, tt_module* m, const tt_tensor* input, tt_ten
     out_arg(out, "out", 3);
     TensorList results = forward(module, {&in, 1});
     if (results.size() != 1)
-      fail_arg(TT_INVALID_ARG, "m", "{} gave {} results: use tt_module_forward", module.type->name,
-               results.size());
+      fail_arg(TT_INVALID_ARG, "m", "{} returned {} results: use tt_module_forward",
+               module.type->name, results.size());
     give(c, out, std::move(results[0]));
   });
 }
@@ -267,13 +267,13 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
     *n = text.size();
     if (!buffer || *n >= cap)
       fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
-               "buffer has room for {} bytes, the text and its closing 0 take {}", buffer ? cap : 0,
-               *n + 1);
+               "buffer has room for {} bytes, the text with its terminating zero needs {}",
+               buffer ? cap : 0, *n + 1);
     memcpy(buffer, text.c_str(), size_t(*n) + 1);
   });
 }
 
-// ---- hooks and modules of the host ----
+// ---- hooks and modules of the application ----
 
 static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookKind kind, AnyFn fn,
                           void* user, void (*drop)(void*), int64_t* id) {

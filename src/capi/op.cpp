@@ -27,7 +27,7 @@ const char* tt_manifest(void) {
   return manifest_text;
 }
 
-// ---- finding ----
+// ---- lookup ----
 
 static const OpInfo* find_builtin(const char* name) {
   int64_t lo = 0, hi = num_all_ops;
@@ -69,7 +69,7 @@ const char* tt_op_schema(const tt_op* h) {
 
 namespace {
 
-// What one argument's boxed value may point to.
+// Storage that the boxed value of one argument may point to.
 struct Slot {
   Value value;
   Scalar scalar;
@@ -82,7 +82,7 @@ struct Slot {
                                    "a bool",      "a list of integers", "a string",
                                    "a generator", "a device",           "a mixed index"};
   fail_arg(TT_INVALID_ARG, a.name, "{} is {}: must be {}", a.name,
-           tag >= 0 && tag <= TT_VAL_INDEX ? kTags[tag] : "of no known tag", want);
+           tag >= 0 && tag <= TT_VAL_INDEX ? kTags[tag] : "of an unknown kind", want);
 }
 
 void set_default(Slot& s, const ArgInfo& a) {
@@ -152,7 +152,7 @@ void set_str(Slot& s, const ArgInfo& a, const tt_value& v) {
   s.value = to_value(Str(v.str, v.n));
 }
 
-// A scalar that is a bool, an integer or a float goes as such.
+// Returns a bool, integer or float scalar as such.
 tt_value plain_number(tt_value v) {
   if (v.tag != TT_VAL_SCALAR) return v;
   switch (v.scalar.kind) {
@@ -222,7 +222,7 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       s.value = to_value(enum_arg(v.i, a.name, i, a.enumeration));
       return;
     case ArgType::kRng:
-      fail_arg(TT_INTERNAL, a.name, "{} is random state, which no host can pass", a.name);
+      fail_arg(TT_INTERNAL, a.name, "{} is random state, which applications cannot pass", a.name);
     default:  // kInt, kDim, kIndex, kMemoryFormat and their optional forms
       need(a, v, TT_VAL_INT, "an integer");
       s.value = to_value(v.i);
@@ -242,7 +242,7 @@ uint64_t keys_of_value(const Value& v) {
 using Slots = SmallVec<Slot, 8>;
 using Values = SmallVec<Value, 8>;
 
-// Boxes the arguments, defaults for those that are missing. Returns the keys that they contribute.
+// Boxes the arguments, with defaults for missing ones. Returns the keys that they contribute.
 uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, Slots& slots,
                   Values& values) {
   uint64_t keys = 0;
@@ -262,7 +262,7 @@ uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, 
   return keys;
 }
 
-// Before the call: an operator in place must not run for a result that has no room.
+// Called before the operator: an in-place operator must not run if its result does not fit.
 void check_room(const OpSchema& schema, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   if (!n_outs) fail_null("n_outs", 6);
   if (schema.n_outs <= 0 || (cap >= schema.n_outs && outs)) return;
@@ -282,7 +282,7 @@ tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64
     tls.op = op->name();
     const OpSchema& schema = *op->schema;
     if (n_args < 0 || n_args > schema.n_args)
-      fail(TT_INVALID_ARG, "{} arguments are given, the operator takes at most {}", n_args,
+      fail(TT_INVALID_ARG, "there are {} arguments: the operator takes at most {}", n_args,
            schema.n_args);
     if (n_args && !args) fail_arg(TT_INVALID_ARG, "args", "args is NULL, its length is {}", n_args);
     check_room(schema, outs, cap, n_outs);

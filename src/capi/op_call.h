@@ -1,6 +1,6 @@
-// Exported operators that take no options: operators of one C signature share one body. An exported
-// function puts the operator behind its arguments and jumps, so a further operator of a known
-// signature costs a few bytes.
+// Exported operators without options: those of one C signature share a body. An exported function
+// appends the operator to its arguments and jumps, so another operator of a known signature costs a
+// few bytes.
 #pragma once
 
 #include "capi/api.h"
@@ -8,7 +8,7 @@
 
 namespace TT_NS {
 
-// A pointer and its length: two arguments in C, one here.
+// A pointer and its length: two arguments in C, one argument here.
 template <class T> struct ListArg {
   T* ptr;
   int64_t n;
@@ -16,11 +16,11 @@ template <class T> struct ListArg {
 using TensorsArg = ListArg<const tt_tensor* const>;
 using IntsArg = ListArg<const int64_t>;
 
-// Argument i of the operator is h, which is no live tensor.
+// Fails since h, argument i of the operator, is not a live tensor.
 [[noreturn]] TT_COLD void fail_operand(const OpInfo& op, int32_t i, const void* h);
 [[noreturn]] TT_COLD void fail_ints(const OpInfo& op, int32_t i, IntsArg list);
 
-// ---- from_c: C's argument i as an operator's argument of type A ----
+// ---- from_c: converts C's argument i to an argument of type A ----
 template <class A> struct To {};
 
 TT_INLINE const Tensor& from_c(To<const Tensor&>, const OpInfo& op, int32_t i, const tt_tensor* h) {
@@ -51,7 +51,7 @@ inline const Scalar* from_c(To<const Scalar*>, const OpInfo& op, int32_t i, cons
 }
 TT_INLINE Scalar from_c(To<const Scalar&>, const OpInfo&, int32_t, double v) { return Scalar(v); }
 TT_INLINE Scalar from_c(To<const Scalar&>, const OpInfo&, int32_t, int64_t v) { return Scalar(v); }
-// A default that C does not pass.
+// A default that C cannot pass.
 TT_INLINE const Scalar& from_c(To<const Scalar&>, const OpInfo&, int32_t, const Scalar* s) {
   return *s;
 }
@@ -70,7 +70,7 @@ TT_INLINE R call_from_c(const Op<R(A...)>& op, std::index_sequence<I...>, B... b
 
 // ---- bodies ----
 
-// An operator with one result. B: the types of C's arguments, defaults included.
+// An operator with one result. B: types of C's arguments, defaults included.
 template <class... B, class R, class... A>
 TT_ONE_BODY tt_status call_for_one(tt_ctx* h, B... b, tt_tensor** out,
                                    const Op<R(A...)>& op) noexcept {
@@ -80,7 +80,7 @@ TT_ONE_BODY tt_status call_for_one(tt_ctx* h, B... b, tt_tensor** out,
     give(c, out, call_from_c(op, std::index_sequence_for<A...>(), b...));
   });
 }
-// One that writes into an argument.
+// An operator that writes into an argument.
 template <class... B, class... A>
 TT_ONE_BODY tt_status call_for_none(tt_ctx* h, B... b, const Op<void(A...)>& op) noexcept {
   return api_call_inline(h, op.info.schema->call, [&](Ctx&) TT_INLINE_BODY {

@@ -7,7 +7,7 @@
 
 using namespace TT_NS;
 
-// The operator that made t, if it has a history.
+// Returns the node of the operator that made t, if any.
 static NodeRef history_of(const Tensor& t) {
   if (!requires_grad(t)) return NodeRef();
   Edge e = gradient_edge(t);
@@ -34,6 +34,7 @@ tt_status tt_tensor_print(tt_ctx* h, const tt_tensor* handle, char* buffer, int6
     if (*n < room) return;
     if (room) *buffer = 0;
     fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
-             "buffer has room for {} bytes, the text and its closing 0 take {}", room, *n + 1);
+             "buffer has room for {} bytes, the text with its terminating zero needs {}", room,
+             *n + 1);
   });
 }

@@ -23,7 +23,7 @@ const char* tt_version(void) { return TT_VERSION; }
 #else
 #define TT_COMPILER "gcc " __VERSION__
 #endif
-// Written once more when OpenBLAS or SLEEF has been opened: what they are is known only then.
+// Rewritten after OpenBLAS or SLEEF has been opened, since only then their versions are known.
 static constinit char build_info[256];
 static constinit const char *build_info_core = nullptr, *build_info_sleef = nullptr;
 static constinit Mutex build_info_mutex;
@@ -80,7 +80,7 @@ static Runtime* runtime_of(tt_runtime* h) {
   return rt && rt->tag == kTagRuntime ? rt : nullptr;
 }
 
-// The part of a versioned host struct that this caller has; the rest is zero.
+// Copies the fields of a versioned struct that the caller's version has; the rest is zero.
 template <class T> static bool copy_struct(T* out, const T* in, size_t least) {
   memset(static_cast<void*>(out), 0, sizeof *out);
   if (!in || in->struct_size < least) return false;
@@ -189,7 +189,7 @@ tt_status tt_ctx_runtime(tt_ctx* h, tt_runtime** out) {
 tt_status tt_set_num_threads(tt_ctx* h, int32_t n) {
   return api_call(h, "set_num_threads", [&](Ctx& c) {
     if (n < 1) fail_arg(TT_INVALID_ARG, "n", "n is {}: must be at least 1", n);
-    if (tt_status s = pool_set_threads(c.rt->pool, n)) fail(s, "{} threads could not be set", n);
+    if (tt_status s = pool_set_threads(c.rt->pool, n)) fail(s, "cannot set {} threads", n);
   });
 }
 int32_t tt_num_threads(const tt_ctx* h) {

@@ -10,7 +10,7 @@
 
 using namespace TT_NS;
 
-// ---- from and to host memory ----
+// ---- from and to memory of the application ----
 
 static Dtype checked_dtype(tt_dtype d) { return dtype_arg(d, "dtype", 2); }
 
@@ -33,7 +33,7 @@ tt_status tt_tensor_import(tt_ctx* h, void* data, tt_dtype dtype, const int64_t*
                            int64_t ndim, const int64_t* strides, int32_t writable,
                            void (*deleter)(void*), void* user, tt_tensor** out) {
   clear_out(out);
-  bool passed_on = false;  // the deleter's duty has gone to new_import
+  bool passed_on = false;  // new_import is now responsible for the deleter
   tt_status status = api_call(h, "tensor_import", [&](Ctx& c) {
     out_arg(out, "out", 9);
     Ints sizes = ints_arg(shape, ndim, "shape", 3);
@@ -108,7 +108,7 @@ tt_status tt_item_i64(tt_ctx* h, const tt_tensor* t, int64_t* out) {
     if (s.is_complex() && s.im != 0)
       fail_arg(TT_DTYPE, "t", "t is complex with an imaginary part: use tt_item");
     if (s.category() >= 2 && !(s.real() >= -0x1p63 && s.real() < 0x1p63))
-      fail_arg(TT_INVALID_ARG, "t", "t holds {}: no int64 has this value", s.real());
+      fail_arg(TT_INVALID_ARG, "t", "t is {}: int64 cannot represent this value", s.real());
     *out = s.to_int();
   });
 }
@@ -128,7 +128,7 @@ void tt_tensor_retain(tt_tensor* h) {
 void tt_tensor_release(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
     if (TT_CHECKED && !t->host_refs)
-      return;  // released before: what keeps t alive is not the host's
+      return;  // already released: the remaining references are not the application's
     count_handle(t, -1);
     TensorRef::adopt(const_cast<Tensor*>(t)).reset();
   }

@@ -16,7 +16,7 @@ constexpr int64_t kOptimUnit = 16384;  // elements of a unit; the last of a tens
 // p if weight_decay is not 0.
 
 // State: momentum buffer b (NULL: no momentum). In the first step b = g.
-//   b = momentum b + gradient_share g, at first b = g
+//   b = momentum b + gradient_share g
 //   p -= lr (kOptimNesterov ? g + momentum b : b)
 struct SgdFactors {
   double lr;

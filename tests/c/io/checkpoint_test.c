@@ -213,7 +213,7 @@ static void test_all_or_nothing(void** state) {
   const tt_checkpoint only = {sizeof only, a.net, NULL, NULL, NULL, NULL};
   OK(tt_checkpoint_save(c, path, &only));
   p = parts_of(&a);
-  FAILS(tt_checkpoint_load(c, path, &p), TT_FORMAT, "no state of a");
+  FAILS(tt_checkpoint_load(c, path, &p), TT_FORMAT, "has no ");
   FAILS(tt_checkpoint_load(c, "/nowhere/at/all", &p), TT_IO, "no such file");
   FAILS(tt_checkpoint_save(c, "/nowhere/at/all", &p), TT_IO, NULL);
   p.struct_size = 8;

@@ -38,7 +38,7 @@ static void prints(const tt_module* m, const char* want) {
   OK(tt_module_print(c, m, text, sizeof text, &n));
   assert_string_equal(text, want);
   assert_int_equal(n, strlen(want));
-  FAILS(tt_module_print(c, m, text, n, &n), TT_BUFFER_TOO_SMALL, "closing 0");
+  FAILS(tt_module_print(c, m, text, n, &n), TT_BUFFER_TOO_SMALL, "terminating zero");
 }
 
 static void test_linear(void** state) {
