@@ -21,7 +21,8 @@
    backward (one that meets another thread's in a node fails with TT_AUTOGRAD) and draw from a
    tt_generator (each draw gets numbers of its own). Memory that one thread writes while another one
    uses it holds unspecified numbers. A module, an optimizer, a scheduler or a state dict must be
-   changed by one thread at a time.
+   changed by one thread at a time; forward in training mode changes a module (tt_module_freeze
+   ends that).
 
    Callbacks receive the ctx of the running call and may call tt with it. They must not leave by
    longjmp or pthread_exit. `drop` is called exactly once, on any thread, also if the call that
@@ -481,6 +482,15 @@ tt_status tt_module_train(tt_ctx *c, tt_module *m, int32_t on);
 
 /* Returns whether the module is in training mode. */
 int32_t tt_module_training(const tt_module *m);
+
+/* Ends all changes of the module and of all modules below it, for threads that use it at the same
+   time: sets evaluation mode, and whatever would change a module fails with TT_INVALID_ARG from now
+   on. Copies can be changed. A module with hooks cannot be frozen. Values of tensors are not
+   protected. Forward of a module of the application is called on the threads of the calls. */
+tt_status tt_module_freeze(tt_ctx *c, tt_module *m);
+
+/* Returns whether the module is frozen. */
+int32_t tt_module_frozen(const tt_module *m);
 
 /* Sets whether the parameters of the module and of all modules below it require gradients. */
 tt_status tt_module_requires_grad_(tt_ctx *c, tt_module *m, int32_t on);

@@ -125,6 +125,10 @@ tt_status tt_module_call(tt_ctx* h, tt_module* m, const tt_tensor* input, tt_ten
 tt_status tt_module_train(tt_ctx* h, tt_module* m, int32_t on) {
   return api_call(h, "module_train", [&](Ctx&) { set_training(module_arg(m), on != 0); });
 }
+tt_status tt_module_freeze(tt_ctx* h, tt_module* m) {
+  return api_call(h, "module_freeze", [&](Ctx&) { freeze(module_arg(m)); });
+}
+int32_t tt_module_frozen(const tt_module* h) { return module_of(h) && module_of(h)->frozen; }
 tt_status tt_module_requires_grad_(tt_ctx* h, tt_module* m, int32_t on) {
   return api_call(h, "module_requires_grad_",
                   [&](Ctx&) { set_requires_grad_all(module_arg(m), on != 0); });
@@ -282,6 +286,7 @@ static tt_status add_hook(tt_ctx* h, const char* call, tt_module* m, ModuleHookK
   tt_status status = api_call(h, call, [&](Ctx&) {
     Module& module = module_arg(m);
     if (!fn) fail_null("fn", 2);
+    check_not_frozen(module);
     passed_on = true;
     const int64_t made = module.hooks.add(kind, 0, fn, user, drop);
     if (id) *id = made;

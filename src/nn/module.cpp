@@ -47,6 +47,7 @@ Module::Child* find_child(Module& m, const char* name) {
 }
 
 void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool persistent) {
+  check_not_frozen(m);
   check_name(name);
   if (find_child(m, name))
     fail_arg(TT_INVALID_ARG, "name", "{} has a child \"{}\" already", m.type->name, name);
@@ -84,6 +85,10 @@ void Module::fail_no_tensor(int64_t i) const {
            type->name, slots[i].name.c_str());
 }
 
+void check_not_frozen(const Module& m) {
+  if (m.frozen) fail_arg(TT_INVALID_ARG, "m", "{} is frozen: only a copy can change", m.type->name);
+}
+
 void set_parameter(Module& m, const char* name, const Tensor* t) {
   if (t && (t->grad_fn || t->base))
     fail_arg(TT_AUTOGRAD, "tensor", "tensor is the result of an operator: parameters are leaves");
@@ -94,6 +99,7 @@ void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent) {
 }
 
 void set_child(Module& m, const char* name, Module& child) {
+  check_not_frozen(m);
   check_name(name);
   if (find_slot(m, name))
     fail_arg(TT_INVALID_ARG, "name", "{} has a tensor \"{}\" already", m.type->name, name);

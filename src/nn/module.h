@@ -42,6 +42,7 @@ struct Module {
   RefCount refs = 1;
   const ModuleType* type;
   bool training = true;
+  bool frozen = false;  // never changes again: threads may use it at the same time
   SmallVec<Slot, 2> slots;
   SmallVec<Child, 1> children;                   // append_child adds to them
   NamedPositions<SmallVec<Child, 1>> positions;  // of children
@@ -70,6 +71,7 @@ class ModuleKeepAlive {
   }
   ~ModuleKeepAlive() {
     if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
+    if (module_->frozen) return;  // nothing is taken away, and other threads are here
     const TensorList gone = std::move(module_->taken_away);  // what they drop may call the host
   }
   ModuleKeepAlive(const ModuleKeepAlive&) = delete;
@@ -155,6 +157,11 @@ StateDictRef named_tensors(Module& m, Named which);
 // Copies values into the module's tensors of the same names. All is checked before anything is
 // written; strict: missing and unexpected names fail.
 void load_state_dict(Module& m, const StateDict& from, bool strict);
+
+// Ends all changes of the tree: evaluation mode, and whatever would change a module fails from now
+// on. Fails if there are hooks.
+void freeze(Module& m);
+void check_not_frozen(const Module& m);
 
 void set_training(Module& m, bool on);
 void set_requires_grad_all(Module& m, bool on);

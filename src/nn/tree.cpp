@@ -40,7 +40,24 @@ void check_names(const StateDict& own, const StateDict& from) {
 
 }  // namespace
 
+static void check_tree_not_frozen(Module& m) {
+  for (const ModuleRef& x : modules_of(m)) check_not_frozen(*x);
+}
+
+void freeze(Module& m) {
+  const auto all = modules_of(m);
+  for (const ModuleRef& x : all)
+    if (!x->hooks.empty())
+      fail_arg(TT_INVALID_ARG, "m", "{} has hooks: remove them before it is frozen", x->type->name);
+  for (const ModuleRef& x : all) {
+    if (x->frozen) continue;  // other threads may read it
+    x->training = false;
+    x->frozen = true;
+  }
+}
+
 void load_state_dict(Module& m, const StateDict& from, bool strict) {
+  check_tree_not_frozen(m);
   StateDictRef own = named_tensors(m, Named::kState);
   if (strict) check_names(*own, from);
   struct Copy {
@@ -76,10 +93,12 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
 }
 
 void set_training(Module& m, bool on) {
+  check_tree_not_frozen(m);
   for (const ModuleRef& x : modules_of(m)) x->training = on;
 }
 
 void set_requires_grad_all(Module& m, bool on) {
+  check_tree_not_frozen(m);
   const TensorList list = parameters_of(m);
   for (const TensorRef& t : list)
     if (is_differentiable(t->dtype)) prepare_requires_grad(*t, on);
@@ -98,6 +117,7 @@ struct Move {
 };
 
 void convert(Module& m, Dtype dtype, Opt<Device> device) {
+  check_tree_not_frozen(m);
   if (dtype != Dtype::kNone && !is_differentiable(dtype))
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
   SmallVec<Move, 8> moves;

@@ -445,6 +445,54 @@ static void test_losses_and_dropout(void** state) {
   tt_module_release(drop);
 }
 
+static tt_status see_nothing(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
+                             int64_t n, tt_tensor** replacements) {
+  (void)user, (void)ctx, (void)m, (void)inputs, (void)n, (void)replacements;
+  return TT_OK;
+}
+
+static void test_frozen_modules_do_not_change(void** state) {
+  (void)state;
+  tt_module *m = mlp(), *inner, *outer, *twin;
+  tt_tensor *x = make(TT_F32, SHAPE(1, 4), DATA(1, 1, 1, 1)), *y;
+  tt_tensor* w = tensor_at(m, "0.weight");
+  tt_state_dict* s;
+  int64_t id;
+  OK(tt_module_child(c, m, 1, &inner));
+  OK(tt_module_register_forward_pre_hook(c, inner, see_nothing, NULL, NULL, &id));
+  FAILS(tt_module_freeze(c, m), TT_INVALID_ARG, "has hooks");
+  assert_int_equal(tt_module_frozen(m), 0);
+  OK(tt_module_remove_hook(c, inner, id));
+  OK(tt_module_freeze(c, m));
+  OK(tt_module_freeze(c, m));
+  assert_int_equal(tt_module_frozen(inner), 1);
+  assert_int_equal(tt_module_training(inner), 0);
+  OK(tt_module_call(c, m, x, &y));
+  OK(tt_module_state_dict(c, m, &s));
+  FAILS(tt_module_train(c, m, 1), TT_INVALID_ARG, "Sequential is frozen");
+  FAILS(tt_module_requires_grad_(c, m, 0), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_to(c, m, NULL, TT_F64), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_load_state_dict(c, m, s, NULL), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_register_parameter(c, m, "w", w), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_register_buffer(c, m, "b", w, 1), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_register_module(c, inner, "child", inner), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_append(c, m, inner), TT_INVALID_ARG, "is frozen");
+  FAILS(tt_module_register_forward_pre_hook(c, inner, see_nothing, NULL, NULL, &id), TT_INVALID_ARG,
+        "is frozen");
+  OK(tt_nn_sequential(c, &outer)); /* one above it can be called, but not trained */
+  OK(tt_module_append(c, outer, m));
+  OK(tt_module_call(c, outer, x, &y));
+  FAILS(tt_module_train(c, outer, 1), TT_INVALID_ARG, "is frozen");
+  OK(tt_module_copy(c, m, &twin));
+  assert_int_equal(tt_module_frozen(twin), 0);
+  OK(tt_module_train(c, twin, 1));
+  tt_state_dict_release(s);
+  tt_module_release(twin);
+  tt_module_release(outer);
+  tt_module_release(inner);
+  tt_module_release(m);
+}
+
 static void test_embedding(void** state) {
   (void)state;
   tt_module* m;
@@ -482,6 +530,7 @@ int main(void) {
       SCOPED(test_deep_nesting),
       SCOPED(test_losses_and_dropout),
       SCOPED(test_embedding),
+      SCOPED(test_frozen_modules_do_not_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,15 @@ module_type(m::Module) = unsafe_string(C.tt_module_type(m))
 train!(m::Module, on::Bool=true) = (check(C.tt_module_train(ctx(), m, on)); m)
 "Returns whether the module is in training mode."
 is_training(m::Module) = C.tt_module_training(m) != 0
+"""
+Ends all changes of the module and of all modules below it, for threads that use it at the same
+time: sets evaluation mode, and whatever would change a module fails with InvalidArgumentError from
+now on. Copies can be changed. A module with hooks cannot be frozen. Values of tensors are not
+protected. Forward of a module of the application is called on the threads of the calls.
+"""
+freeze!(m::Module) = (check(C.tt_module_freeze(ctx(), m)); m)
+"Returns whether the module is frozen."
+is_frozen(m::Module) = C.tt_module_frozen(m) != 0
 "Sets whether the parameters of the module and of all modules below it require gradients."
 requires_grad!(m::Module, on::Bool=true) = (check(C.tt_module_requires_grad_(ctx(), m, on)); m)
 "Clears the gradients of all parameters."

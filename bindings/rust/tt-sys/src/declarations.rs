@@ -3185,6 +3185,8 @@ extern "C" {
     pub fn tt_module_call(c: *mut tt_ctx, m: *mut tt_module, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_module_train(c: *mut tt_ctx, m: *mut tt_module, on: i32) -> tt_status;
     pub fn tt_module_training(m: *const tt_module) -> i32;
+    pub fn tt_module_freeze(c: *mut tt_ctx, m: *mut tt_module) -> tt_status;
+    pub fn tt_module_frozen(m: *const tt_module) -> i32;
     pub fn tt_module_requires_grad_(c: *mut tt_ctx, m: *mut tt_module, on: i32) -> tt_status;
     pub fn tt_module_zero_grad(c: *mut tt_ctx, m: *mut tt_module) -> tt_status;
     pub fn tt_module_to(c: *mut tt_ctx, m: *mut tt_module, device: *const tt_device, dtype: tt_dtype) -> tt_status;

@@ -569,6 +569,18 @@ impl Module {
     pub fn training(&self) -> bool {
         unsafe { sys::tt_module_training(self.raw()) != 0 }
     }
+    /// Ends all changes of the module and of all modules below it, for threads that use it at the
+    /// same time: sets evaluation mode, and whatever would change a module fails with
+    /// `Status::InvalidArg` from now on. Copies can be changed. A module with hooks cannot be
+    /// frozen. Values of tensors are not protected. Forward of a module of the application is
+    /// called on the threads of the calls.
+    pub fn freeze(&self) -> Result<()> {
+        unsafe { call(|c| sys::tt_module_freeze(c, self.raw())) }
+    }
+    /// Returns whether the module is frozen.
+    pub fn frozen(&self) -> bool {
+        unsafe { sys::tt_module_frozen(self.raw()) != 0 }
+    }
     /// Sets whether the parameters of the module and of all modules below it require gradients.
     pub fn requires_grad_(&self, on: bool) -> Result<()> {
         unsafe { call(|c| sys::tt_module_requires_grad_(c, self.raw(), on as i32)) }
