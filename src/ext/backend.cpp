@@ -15,16 +15,16 @@ namespace TT_NS {
 
 namespace {
 
-// Where a call belongs: its tensors' device, and that of the results, which a device argument
-// decides.
+// The devices of a call: that of the input tensors and that of the results, which may be given by a
+// device argument.
 struct Place {
   ExtDevice* on = nullptr;
   Device inputs, results;
-  bool mixed = false;  // other devices take part
+  bool mixed = false;  // tensors of other devices take part
 };
 
-// Finds the place; fails for tensors of other runtimes, and on several devices unless the operator
-// copies between them. CPU tensors may be numbers (0-dim) and indices.
+// Determines the devices. Fails for tensors of other runtimes, and for several devices unless the
+// operator copies between them. CPU tensors may be numbers (0-dim) and indices.
 Place place_of(const OpSchema& s, const Value* args, bool copies) {
   Place p;
   const Tensor* elsewhere = nullptr;
@@ -68,7 +68,7 @@ bool is_dense_like(const Tensor& a, const Tensor& b) {
   return a.dtype == b.dtype && a.dense() && same_geometry(a, b);
 }
 
-// copy_ without conversion or change of layout, to or from the CPU or within a device.
+// copy_ without conversion or change of layout: to or from the CPU, or within the device.
 bool copy_block(Tensor& self, const Tensor& src) {
   if (!is_dense_like(self, src) || !self.storage->writable || &self == &src) return false;
   const bool to = self.device.type == TT_EXT;
@@ -93,9 +93,9 @@ TensorRef clone_block(const Tensor& self, int64_t memory_format) {
   return out;
 }
 
-// ---- the backend's own ----
+// ---- computed by the backend ----
 
-// Only gradients have results that nobody may want.
+// Only gradients have results that may not be needed.
 bool may_leave_out(const OpSchema& s) {
   return s.internal && s.n_outs > 1 && strstr(s.name, "_backward");
 }
@@ -103,15 +103,15 @@ bool may_leave_out(const OpSchema& s) {
 void check_made(const Tensor& t, const Place& p, const OpSchema& s, const Value* args,
                 const char* what) {
   if (!(t.device == p.results))
-    fail(TT_CALLBACK, "{} made a result on {}: must be on {}", what, fmt(t.device), fmt(p.results));
+    fail(TT_CALLBACK, "{} returned a result on {}: must be on {}", what, fmt(t.device),
+         fmt(p.results));
   each_tensor(s, args, [&](const Tensor& in, const ArgInfo&) {
     if (&in == &t)
-      fail(TT_CALLBACK, "{} returned one of the arguments: a result must be a tensor of its own",
-           what);
+      fail(TT_CALLBACK, "{} returned one of the arguments: results must be new tensors", what);
   });
 }
 
-// Asks the backend; false: it declined.
+// Calls the backend; returns false if it declined.
 bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
   const OpSchema& s = *c.op->schema;
   if (!p.on->def.compute || s.n_outs < 0) return false;
@@ -145,7 +145,7 @@ bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
   return true;
 }
 
-// ---- the CPU instead ----
+// ---- fallback to the CPU ----
 
 void fall_back(const Place& p, Call c, const Value* args, TensorList& outs) {
   ExtMirrors mirrors(*c.op->schema, args);
@@ -158,10 +158,10 @@ void fall_back(const Place& p, Call c, const Value* args, TensorList& outs) {
 }
 
 void ext_slot(Call c, const Value* args, TensorList& outs) {
-  const bool copies = c.op == &op_copy_.info ||
-                      c.op->schema->structural;  // operators made of others leave the check to them
+  // composite operators leave the check to the operators they call
+  const bool copies = c.op == &op_copy_.info || c.op->schema->structural;
   const Place p = place_of(*c.op->schema, args, copies);
-  // Its front is the same for every device; what it calls comes here again.
+  // Its implementation is the same for every device; the operators it calls are dispatched again.
   if (c.op->schema->structural) return c.op->call_boxed({bit(kKeyCpu), c.op}, args, outs);
   MaskGuard no_grad(bit(kKeyAutograd));
   if (c.op == &op_copy_.info && copy_block(*const_cast<Tensor*>(args[0].tensor), *args[1].tensor))
@@ -172,7 +172,7 @@ void ext_slot(Call c, const Value* args, TensorList& outs) {
   fall_back(p, c, args, outs);
 }
 
-// ---- what fronts of operators made of others do themselves ----
+// ---- work of composite implementations themselves ----
 
 void copy_on_ext(Tensor& dst, const Tensor& src) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -226,11 +226,11 @@ int32_t register_ext(Runtime* rt, const ExtDef& def) {
   __atomic_store_n(&fallbacks[kKeyExt], &ext_slot, __ATOMIC_RELAXED);
   Lock lock(*rt->mutex);
   if (find_ext_named(rt, def.name) >= 0)
-    fail_arg(TT_INVALID_ARG, "name", "the runtime has a device \"{}\" already", d->name);
+    fail_arg(TT_INVALID_ARG, "name", "the runtime already has a device \"{}\"", d->name);
   int32_t i = 0;
   while (i < kMaxExt && rt->ext[i]) i++;
   if (i == kMaxExt)
-    fail(TT_DEVICE, "the runtime has {} devices of the host already, which is the most", kMaxExt);
+    fail(TT_DEVICE, "the runtime already has {} registered devices: that is the maximum", kMaxExt);
   d->index = i;
   __atomic_store_n(&rt->ext[i], ref.leak(), __ATOMIC_RELEASE);
   return i;

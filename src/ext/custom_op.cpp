@@ -10,10 +10,10 @@
 
 namespace TT_NS {
 
-// One block: this header, the arguments, the schema's text, the names. The runtime and each node
-// hold a reference.
+// One block: this header, the arguments, the text of the schema, the names. The runtime and each
+// node hold a reference.
 struct CustomOp {
-  OpInfo info;  // first: what a tt_op handle points to
+  OpInfo info;  // first: a tt_op handle points to it
   RefCount refs;
   CustomOp* next;
   CustomOpDef def;
@@ -36,8 +36,8 @@ namespace {
 
 using TensorPointers = SmallVec<const Tensor*, 8>;
 
-// Every tensor argument, list items one by one; NULL where one is absent. The i-th has the i-th
-// gradient.
+// Returns every tensor argument, items of lists separately, NULL for absent ones. The i-th has the
+// i-th gradient.
 TensorPointers tensor_args(const OpSchema& s, const Value* args) {
   TensorPointers flat;
   for (int32_t i = 0; i < s.n_args; i++) {
@@ -117,7 +117,7 @@ void record(CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs
   }
 }
 
-// OpInfo::call_boxed of every custom operator: it has no typed slots.
+// OpInfo::call_boxed of all custom operators, which have no typed slots.
 void call_custom(Call c, const Value* args, TensorList& outs) {
   const int key = top_bit(c.keys);
   if (key > kKeyAutograd) return fallbacks[key](c, args, outs);
@@ -192,7 +192,7 @@ void register_custom_op(Runtime* rt, const CustomOpDef& def,
   __atomic_store_n(&destroy_custom_ops, &destroy_list, __ATOMIC_RELAXED);
   Lock lock(*rt->mutex);
   if (builtin(op->schema.name) || find_locked(rt, op->schema.name))
-    fail_arg(TT_INVALID_ARG, "schema", "there is an operator \"{}\" already", op->schema.name);
+    fail_arg(TT_INVALID_ARG, "schema", "the operator \"{}\" already exists", op->schema.name);
   op->next = rt->custom_ops;
   rt->custom_ops = op.leak();
 }

@@ -1,5 +1,5 @@
-// Operators that the host registers with a runtime: a schema parsed at run time, callbacks for
-// values and gradients.
+// Operators that the application registers with a runtime: a schema parsed at run time, and
+// callbacks for values and gradients.
 #pragma once
 
 #include "core/ctx.h"
@@ -18,8 +18,8 @@ struct CustomOpDef {
   void (*drop)(void* user);
 };
 
-// Adds it to the runtime's list; def.drop runs exactly once, also if this fails. No other operator
-// may have the name: `builtin` finds those that the library has.
+// Adds the operator to the runtime's list; def.drop runs exactly once, also on failure. The name
+// must be new: `builtin` looks up the library's operators.
 void register_custom_op(Runtime* rt, const CustomOpDef& def,
                         const OpInfo* (*builtin)(const char* name));
 const OpInfo* find_custom_op(Runtime* rt, const char* name) noexcept;

@@ -6,7 +6,7 @@ namespace TT_NS {
 
 namespace {
 
-// Which defaults an argument's type takes.
+// The defaults that a type of argument accepts.
 enum Takes : uint8_t { kTakesNone = 1, kTakesInt = 2, kTakesFloat = 4, kTakesBool = 8 };
 struct TypeName {
   const char* text;
@@ -69,7 +69,7 @@ struct Parser {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   }
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-  // Copies an identifier into the names; dots may join the parts of an operator's name.
+  // Copies an identifier into the names; the name of an operator may contain dots.
   const char* identifier(const char* want, bool dots) {
     skip_space();
     if (!is_letter(*p)) fail_at(want);
@@ -78,7 +78,7 @@ struct Parser {
     *names++ = 0;
     return begin;
   }
-  // The longest run of characters of a type's name.
+  // Reads the longest run of characters that type names consist of.
   Str word() {
     skip_space();
     const char* begin = p;
@@ -188,11 +188,11 @@ void Parser::argument(ArgInfo& a) {
   if (accept('=')) {
     default_value(a, t);
   } else if (t.type == ArgType::kDtype || t.type == ArgType::kDevice) {
-    a.has_default = t.takes & kTakesNone;  // these types have no optional form of their own
+    a.has_default = t.takes & kTakesNone;  // these types have no separate optional form
   }
 }
 
-// True for a differentiable output.
+// Returns whether the output is differentiable.
 bool Parser::out_type() {
   const char* begin = (skip_space(), p);
   Str w = word();
@@ -216,7 +216,7 @@ void Parser::outs(ParsedSchema& s) {
     if (s.n_outs == kMaxCustomOuts) fail_at("at most 32 outputs");
     if (s.n_outs) expect(',', "\",\" or \")\"");
     const char* begin = (skip_space(), p);
-    while (is_letter(*p) || is_digit(*p)) p++;  // "name: Tensor": the name is for readers
+    while (is_letter(*p) || is_digit(*p)) p++;  // "name: Tensor": the name is documentation
     if (!accept(':')) p = begin;
     s.differentiable |= uint32_t(out_type()) << s.n_outs++;
   }
@@ -226,7 +226,7 @@ void Parser::outs(ParsedSchema& s) {
 
 int64_t max_schema_args(const char* text) noexcept {
   int64_t n =
-      1;  // one more than there can be: the parser fills an argument before it misses the ":"
+      1;  // one more than possible: the parser fills an argument before it finds the ":" missing
   for (; *text; text++) n += *text == ':';
   return n;
 }
@@ -243,7 +243,7 @@ void parse_schema(const char* text, ParsedSchema& s) {
     in.argument(a);
     for (int32_t i = 0; i < s.n_args; i++)
       if (!strcmp(s.args[i].name, a.name))
-        fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": two arguments are called {}", text,
+        fail_arg(TT_INVALID_ARG, "schema", "schema \"{}\": two arguments are named {}", text,
                  a.name);
     s.n_args++;
   }

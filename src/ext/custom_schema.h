@@ -7,7 +7,7 @@ namespace TT_NS {
 
 constexpr int32_t kMaxCustomOuts = 32;
 
-// Where parse_schema puts the parts; the caller gives the room.
+// The parts of a schema, in memory provided by the caller.
 struct ParsedSchema {
   char* names;  // strlen(text) + 1 bytes: the operator's and the arguments' names, zero-terminated
   ArgInfo* args;  // max_schema_args(text)
@@ -19,7 +19,7 @@ struct ParsedSchema {
 };
 
 int64_t max_schema_args(const char* text) noexcept;
-// Fails with INVALID_ARG, naming the place.
+// Fails with INVALID_ARG, naming the position.
 void parse_schema(const char* text, ParsedSchema& out);
 
 }  // namespace TT_NS

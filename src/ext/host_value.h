@@ -1,4 +1,4 @@
-// Between boxed values and the tagged values of the C ABI.
+// Converts between boxed values and the tagged values of the C ABI.
 #pragma once
 
 #include "autograd/saved.h"
@@ -7,21 +7,22 @@ namespace TT_NS {
 
 using HostValues = SmallVec<tt_value, 8>;
 
-// The same value for a callback of the host; borrows what v borrows. An Rng has no form there
-// (custom operators take none).
+// Converts a value for a callback of the application; borrows what v borrows. An Rng has no tagged
+// form (custom operators take none).
 tt_value to_host(const Value& v);
 
-// The arguments of a recorded call, for its backward callback: tensors by version, all else copied.
+// The arguments of a recorded call, for its backward callback: tensors with their versions, all
+// else copied.
 class SavedArgs {
  public:
   void save(Span<const Value> args);
-  // Appends the values; the tensors among them live in `keep`.
+  // Appends the values; `keep` owns the tensors among them.
   void get(Node& n, HostValues& out, TensorList& keep) const;
 
  private:
   struct Item {
     tt_value value;
-    int64_t tensors = 0;  // how many of tensors_ are its own
+    int64_t tensors = 0;  // number of its items in tensors_
     SmallVec<int64_t, 4> ints;
     SmallVec<char, 16> text;
     SmallVec<tt_index, 2> index;

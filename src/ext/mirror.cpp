@@ -21,7 +21,7 @@ void ExtMirrors::cover(const Tensor& t, bool written) {
   if (t.device.type != TT_EXT) return;
   const char *lo, *hi;
   byte_range(t, &lo, &hi);
-  // Elements keep their alignment: the copy begins at a multiple of 64 bytes of the storage.
+  // Preserves the alignment of elements: the copy begins at a multiple of 64 bytes of the storage.
   if (lo != hi) lo -= (lo - t.storage->data) & 63;
   for (Mirror& m : mirrors_) {
     if (m.original->storage != t.storage) continue;

@@ -1,5 +1,5 @@
-// Tensors on a host's device as CPU tensors of the same geometry: what a backend declines runs on
-// these.
+// Mirrors tensors on a device of the application as CPU tensors of the same geometry, for operators
+// that a backend declines.
 #pragma once
 
 #include "dispatch/call.h"
@@ -8,29 +8,30 @@ namespace TT_NS {
 
 class ExtMirrors {
  public:
-  // Copies what the arguments cover of each storage: tensors that share memory do so here too.
-  // Devices become the CPU.
+  // Copies the range of each storage that the arguments cover, so that tensors that share memory
+  // still do. Device arguments become the CPU.
   explicit ExtMirrors(const OpSchema& schema, const Value* args);
-  // Of tensors without a call: cover all, fetch once, then take each on_cpu. Tensors that are not on
-  // such a device are passed over, and stand for themselves.
+  // For tensors without a call: cover all, fetch once, then take each on_cpu. Tensors on other
+  // devices are their own mirrors.
   ExtMirrors() {}
   void cover(const Tensor& t, bool written);
   void fetch();
   const Tensor* on_cpu(const Tensor* t);
   ExtMirrors(const ExtMirrors&) = delete;
   const Value* args() const { return values_.data(); }
-  uint64_t keys() const;  // that the new arguments contribute
+  uint64_t keys() const;  // keys that the new arguments contribute
 
-  // The result on device `to`; one that is an argument, or lies in its memory, is so there too.
+  // Returns the result on device `to`. A result that is an argument or shares its memory does so
+  // there, too.
   TensorRef home(TensorRef result, Device to) const;
-  // Copies the memory that was written back and counts the writes.
+  // Copies written memory back and updates versions.
   void write_back() const;
 
  private:
   struct Mirror {
     const Tensor* original;  // one of the tensors over the storage
-    const char *lo, *hi;     // the part that is copied
-    bool written;            // by the schema, whatever the version says
+    const char *lo, *hi;     // the copied part
+    bool written;            // according to the schema, whatever the version
     TensorRef bytes;
   };
   struct Pair {
@@ -43,8 +44,9 @@ class ExtMirrors {
   SmallVec<Value, 8> values_;
   SmallVec<Mirror, 4> mirrors_;
   SmallVec<Pair, 8> pairs_;
-  SmallVec<const Tensor*, 8> list_;  // items of tensor lists; reserved before any is pointed to
-  SmallVec<tt_index, 4> indices_;    // likewise
+  // items of tensor lists; reserved in advance, since pointers to them are taken
+  SmallVec<const Tensor*, 8> list_;
+  SmallVec<tt_index, 4> indices_;  // likewise
 };
 
 // Calls f(const Tensor&, const ArgInfo&) for every tensor among the arguments.

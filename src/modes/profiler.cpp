@@ -15,22 +15,22 @@ struct Row {
   const OpInfo* op;
   ProfileRow counts;
   int64_t
-      open;  // calls that are running: of a recursive operator only the outermost adds to the total
+      open;  // calls in progress: only the outermost call of a recursive operator adds to the total
 };
 
 // One running operator call, on the stack of the handler.
 struct Frame {
   Frame* parent;
-  int64_t row;       // -1: not counted
-  int64_t child_ns;  // spent in operators that this one called
+  int64_t row;       // -1: not profiled
+  int64_t child_ns;  // time spent in operators that this one called
 };
 
 constexpr int64_t kRows =
-    1024;  // a power of two; operators beyond three quarters of it are not counted
+    1024;  // a power of two; operators beyond three quarters of it are not profiled
 
 struct Profiler : CtxPart {
   bool running;
-  int64_t generation;  // a start forgets the calls that are under way
+  int64_t generation;  // a start invalidates the calls in progress
   Frame* top;
   int64_t n_rows;
   int16_t slot[kRows];  // hash table: index of a row + 1
@@ -40,7 +40,7 @@ struct Profiler : CtxPart {
 
 Profiler* of(Ctx& c) { return static_cast<Profiler*>(c.profiler); }
 
-// The row of op, added at its first call; -1 if the table is full.
+// Returns the row of op, added at its first call; -1 if the table is full.
 int64_t row_of(Profiler& p, const OpInfo* op) {
   auto h = uint64_t(uintptr_t(op)) * 0x9e3779b97f4a7c15u >> 32;
   for (;; h++) {
@@ -61,7 +61,7 @@ class Measure {
     p.top = &frame_;
     if (frame_.row >= 0) p.rows[frame_.row].open++;
   }
-  ~Measure() {  // also when the operator fails
+  ~Measure() {  // runs on failure, too
     if (p_.generation != generation_) return;
     const int64_t total = os_now_ns() - start_;
     p_.top = frame_.parent;

@@ -10,9 +10,9 @@ struct ProfileRow {
   int64_t calls, self_ns, total_ns;
 };
 
-void profiler_start(Ctx& c);  // forgets earlier rows
+void profiler_start(Ctx& c);  // discards earlier rows
 void profiler_stop(Ctx& c) noexcept;
-// The rows since the last start, by total time, largest first; valid until the next start.
+// Returns the rows since the last start, largest total time first; valid until the next start.
 Span<const ProfileRow> profiler_rows(Ctx& c) noexcept;
 
 }  // namespace TT_NS

@@ -11,7 +11,7 @@ struct DispatchTrace : CtxPart {
   TraceFn fn;
   void* user;
   int32_t depth;
-  bool telling;  // fn runs
+  bool telling;  // fn is running
 };
 
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
@@ -20,8 +20,8 @@ constexpr const char* kSlotNames[kNumKeys] = {
     "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "layout",  "layout",
     "autograd", "autocast", "functionalize", "vmap", "user",   "trace",  "profile", "reserved"};
 
-// One callback per slot: each functionality key hands the call to the next lower one, the last to a
-// backend.
+// Calls fn once per slot: each functionality key passes the call on to the next lower one, the last
+// to a backend.
 void tell(DispatchTrace& t, uint64_t keys, const char* op) {
   t.telling = true;
   struct Done {

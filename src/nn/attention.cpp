@@ -13,7 +13,7 @@ double xavier_bound(int64_t fan_in, int64_t fan_out) {
   return __builtin_sqrt(6.0 / (double(fan_in) + double(fan_out)));
 }
 
-// Rows [which * n, (which + 1) * n) of t.
+// Returns rows [which * n, (which + 1) * n) of t.
 TensorRef part(const Tensor* t, int64_t which, int64_t n) {
   return t ? op::narrow(*t, 0, which * n, n) : TensorRef();
 }
@@ -42,14 +42,14 @@ Projected project(const Module& m, const MultiheadAttentionArgs& a, const Tensor
   return {std::move(made[0]), std::move(made[1]), std::move(made[2])};
 }
 
-// (L, N, E) -> (N, heads, L, E / heads), a view.
+// (L, N, E) -> (N, heads, L, E / heads), as a view.
 TensorRef split_heads(const Tensor& t, int64_t heads) {
   const int64_t sizes[4] = {t.size(0), t.size(1), heads, t.size(2) / heads};
   const int64_t order[4] = {1, 2, 0, 3};
   return op::permute(*op::reshape(t, sizes), order);
 }
 
-// t with `row` (1, 1, E) of each batch behind it, along dimension 0.
+// Appends `row` (1, 1, E) to each batch of t along dimension 0.
 TensorRef with_row(const Tensor& t, const Tensor& row) {
   const int64_t sizes[3] = {1, t.size(1), t.size(2)};
   TensorRef wide = op::expand(row, sizes);
@@ -57,14 +57,14 @@ TensorRef with_row(const Tensor& t, const Tensor& row) {
   return op::cat(list, 0);
 }
 
-// A mask as numbers to add, in the dtype of the scores.
+// Converts a mask to numbers to add, in the dtype of the scores.
 TensorRef additive(const Tensor& mask, Dtype dtype) {
   if (mask.dtype != Dtype::kBool) return op::to(mask, dtype);
   MaskGuard no_grad(bit(kKeyAutograd));
   return op::masked_fill(*op::zeros(mask.sizes(), dtype, mask.device), mask,
                          Scalar(-__builtin_inf()));
 }
-// One more column that masks nothing.
+// Appends a column that masks nothing.
 TensorRef with_column(const Tensor& mask) {
   Shape sizes(mask.sizes());
   sizes.back() = 1;
@@ -73,8 +73,8 @@ TensorRef with_column(const Tensor& mask) {
   return op::cat(list, -1);
 }
 
-// What is added to the scores (N, heads, L, S): broadcastable, or empty. `extra`: keys behind those
-// that the masks speak of.
+// Returns the addend of the scores (N, heads, L, S), broadcastable or empty. `extra`: number of
+// appended keys, which the masks do not cover.
 TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s,
                      int64_t extra, Dtype dtype) {
   TensorRef joint;
@@ -112,19 +112,19 @@ void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
   if (ndim != 2 && ndim != 3)
     fail_arg(TT_SHAPE, "query", "query is {}: must have 2 or 3 dimensions", call.query->sizes());
   if (call.key->ndim != ndim)
-    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many dimensions",
+    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have the same number of dimensions",
              call.key->sizes(), call.query->sizes());
   if (call.value->ndim != ndim)
-    fail_arg(TT_SHAPE, "value", "value is {}, query is {}: must have as many dimensions",
+    fail_arg(TT_SHAPE, "value", "value is {}, query is {}: must have the same number of dimensions",
              call.value->sizes(), call.query->sizes());
   if (call.query->size(-1) != a.embed_dim)
     fail_arg(TT_SHAPE, "query", "query is {}: its last size must be embed_dim {}",
              call.query->sizes(), a.embed_dim);
   if (!same(call.key->sizes().slice(0, ndim - 1), call.value->sizes().slice(0, ndim - 1)))
-    fail_arg(TT_SHAPE, "value", "value is {}, key is {}: must be equal but for the last size",
+    fail_arg(TT_SHAPE, "value", "value is {}, key is {}: all sizes but the last must be equal",
              call.value->sizes(), call.key->sizes());
   if (call.is_causal && !call.attn_mask)
-    fail_arg(TT_INVALID_ARG, "is_causal", "is_causal says what attn_mask is, which is not given");
+    fail_arg(TT_INVALID_ARG, "is_causal", "is_causal describes attn_mask, which is not given");
   check_mask(call.key_padding_mask, "key_padding_mask");
   check_mask(call.attn_mask, "attn_mask");
 }
@@ -144,7 +144,7 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
              a.num_heads);
   int64_t three;
   if (__builtin_mul_overflow(e, 3, &three))
-    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: three times it overflows", e);
+    fail_arg(TT_INVALID_ARG, "embed_dim", "embed_dim is {}: 3 * embed_dim overflows", e);
   const int64_t all[2] = {three, e};
   checked_numel(all, place.dtype, "embed_dim");
   if (kdim == e && vdim == e) {
@@ -184,7 +184,7 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   TensorRef k = call.key == call.query ? q : rows_first(*call.key);
   TensorRef v = call.value == call.key ? k : rows_first(*call.value);
   if (k->size(1) != q->size(1))
-    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have as many batches",
+    fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have the same batch size",
              call.key->sizes(), call.query->sizes());
   const int64_t l = q->size(0);
   const int64_t n = q->size(1);
@@ -203,7 +203,7 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   }
   const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
   const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask &&
-                      !extra;  // then attn_mask says no more
+                      !extra;  // then attn_mask adds nothing
   TensorRef mask = causal ? TensorRef() : joint_mask(call, n, heads, l, s, extra, p.q->dtype);
   TensorRef qh = split_heads(*p.q, heads);
   TensorRef kh = split_heads(*p.k, heads);
@@ -225,10 +225,11 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   const int64_t sizes[3] = {l, n, a.embed_dim};
   out = op::reshape(*op::permute(*out, order), sizes);
   const Tensor* rows = out.get();
-  const ModuleRef out_proj = m.children[0].module;  // which callbacks may replace
+  const ModuleRef out_proj = m.children[0].module;  // callbacks may replace it
   TensorList projected = forward(*out_proj, {&rows, 1});
   if (projected.size() != 1)
-    fail_arg(TT_INVALID_ARG, "m", "out_proj gave {} results: must give one", projected.size());
+    fail_arg(TT_INVALID_ARG, "m", "out_proj returned {} results: must return one",
+             projected.size());
   out = std::move(projected[0]);
   if (!batched) out = op::select(*out, 1, 0);
   if (swap) out = op::transpose(*out, 0, 1);

@@ -1,4 +1,4 @@
-// MultiheadAttention with all the options of its forward.
+// MultiheadAttention with all options of its forward.
 #pragma once
 
 #include "nn/module.h"
@@ -8,11 +8,11 @@ namespace TT_NS {
 struct AttentionCall {
   const Tensor *query, *key, *value;
   const Tensor* key_padding_mask =
-      nullptr;                        // bool (true: left out) or floating (added): (N, S) or (S)
+      nullptr;                        // bool (true: ignored) or floating (added): (N, S) or (S)
   const Tensor* attn_mask = nullptr;  // the same: (L, S) or (N * heads, L, S)
   bool need_weights = true, average_weights = true, is_causal = false;
 };
-// m must be a MultiheadAttention. second: the weights, empty unless they are needed.
+// m must be a MultiheadAttention. second: the attention weights, empty unless needed.
 TensorPair attend(Module& m, const AttentionCall& call);
 
 }  // namespace TT_NS

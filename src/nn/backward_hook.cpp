@@ -1,4 +1,4 @@
-// Hooks on the gradients of a module's results and inputs.
+// Hooks on the gradients of a module's inputs and results.
 #include "autograd/hook.h"
 #include "autograd/saved.h"
 #include "ops/gen/ops.h"
@@ -18,13 +18,12 @@ Values values_of(TensorRef* grads, int64_t n) {
   return Values(std::move(list));
 }
 
-// outs: what the gradients look like; NULL, or of outputs that are not defined: there are none to
-// replace.
+// outs describes the gradients; NULL, or an undefined output: there is none to replace.
 void replace_grads(Values& grads, TensorList&& by, const NodeOut* outs, const char* what) {
   for (int64_t i = 0; i < by.size(); i++) {
     if (!by[i]) continue;
     if (!outs || !outs[i].defined)
-      fail(TT_CALLBACK, "{} replaced gradient {}, which does not exist", what, i);
+      fail(TT_CALLBACK, "{} replaced gradient {}, but there is no such gradient", what, i);
     check_replacement(*by[i], outs[i].sizes(), outs[i].dtype);
   }
   grads.replace(std::move(by));
@@ -57,15 +56,15 @@ void run_hooks(Module& m, Values& grad_inputs, const NodeOut* outs, const Values
   });
 }
 
-// Of the inputs that the module sees: on to the node below, which also waits for the gradients of
-// the results.
+// Node of the inputs as the module sees them: passes gradients on to the node below, which also
+// waits for those of the results.
 void pass_on(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(grads[i]);
 }
 void nothing_saved(Node&) noexcept {}
 
-// grads: of the inputs, then of the results. No gradient of a result: this backward did not come
-// through the module.
+// grads: of the inputs, then of the results. If all of the results are missing, this backward did
+// not come through the module.
 void inputs_backward(Node& n, TensorRef* grads, TensorRef* out) {
   const ModuleRef module = n.saved_as<Watched>().module;
   const int64_t n_inputs = n.n_edges;
@@ -80,7 +79,7 @@ void inputs_backward(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < n_inputs; i++) out[i] = std::move(grad_inputs.own[i]);
 }
 
-// Edges: of the results, then to the node of the inputs, if there is one.
+// Edges: of the results, then, if it exists, to the node of the inputs.
 void results_backward(Node& n, TensorRef* grads, TensorRef* out) {
   const ModuleRef module = n.saved_as<Watched>().module;
   Values grad_results = values_of(grads, n.n_outs);
@@ -108,8 +107,8 @@ NodeRef watched_node(const NodeType* type, Module& m, int64_t n_inputs, int64_t 
   return node;
 }
 
-// Tensors that need a gradient become copies, which the module or its host may write to, with the
-// node as their history.
+// Replaces tensors that need a gradient by copies, which the module or a callback may write to,
+// with the node as their history.
 void pass_through(const NodeRef& node, Values& v) {
   for (int64_t i = 0; i < v.own.size(); i++) {
     if (!as_node(node).needs(i)) continue;
@@ -120,8 +119,8 @@ void pass_through(const NodeRef& node, Values& v) {
   }
 }
 
-// Between the node that the inputs have passed and what is below it, whose topo it left free: a
-// node that runs the hooks.
+// Inserts a node that runs the hooks between the node of the inputs and the nodes below it, at the
+// topo left free for it.
 NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) {
   Node& above = as_node(call.inputs);
   NodeRef node =
@@ -133,7 +132,7 @@ NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) 
   for (int64_t i = 0; i < results.own.size(); i++)
     if (results.ptr[i]) describe_output(n, uint32_t(call.n_inputs + i), *results.ptr[i]);
   {
-    claim_node(above, nullptr);  // the host may have given the inputs to another thread
+    claim_node(above, nullptr);  // the application may have passed the inputs to another thread
     const NodeRun run(above);
     Lock lock(shared_lock);
     for (int64_t i = 0; i < call.n_inputs; i++) {

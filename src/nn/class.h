@@ -1,4 +1,4 @@
-// What the generated argument structs of classes are made of.
+// Building blocks of the generated argument structs of classes.
 #pragma once
 
 #include "nn/module.h"

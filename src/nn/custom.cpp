@@ -8,7 +8,7 @@ namespace TT_NS {
 
 namespace {
 
-// It has a type of its own, for the name.
+// Has its own type, for the name.
 struct CustomModule : Module {
   ModuleType own;
   CustomModuleDef def;

@@ -1,4 +1,4 @@
-// A module whose forward is a callback of the host.
+// A module whose forward is a callback of the application.
 #pragma once
 
 #include "nn/module.h"
@@ -13,10 +13,10 @@ struct CustomModuleDef {
   tt_status (*forward)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
                        int64_t n_inputs, tt_tensor** outs, int64_t cap, int64_t* n_outs);
   tt_status (*copy)(void* user, tt_ctx* ctx,
-                    void** new_user);  // may be NULL: then it cannot be copied
+                    void** new_user);  // NULL: it cannot be copied
   void (*drop)(void* user);
 };
-// drop runs exactly once per user pointer, also when this fails.
+// drop runs exactly once per user pointer, also on failure.
 ModuleRef new_custom_module(const CustomModuleDef& def);
 
 }  // namespace TT_NS

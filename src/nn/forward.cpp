@@ -1,5 +1,4 @@
-// Calling a module: hooks before, the type's forward, hooks after. Sequences are run on a stack of
-// their own.
+// Calls a module: pre-hooks, the type's forward, hooks. Sequences run on an explicit stack.
 #include "nn/hook.h"
 #include "nn/layer.h"
 
@@ -44,11 +43,11 @@ void check_call(const Module& m, TensorSpan inputs) {
       fail_arg(TT_BAD_HANDLE, "inputs", "inputs[{}] is NULL: must be a tensor handle", i);
 }
 
-// A sequence in progress, or a module whose hooks wait for its results.
+// A running sequence, or a module whose hooks wait for its results.
 struct Frame {
   ModuleRef module;
   int64_t next;
-  TensorList inputs;  // kept for the hooks after it
+  TensorList inputs;  // kept for its hooks
   WatchedCall watched;
 };
 

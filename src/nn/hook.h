@@ -1,5 +1,5 @@
-// Hooks of modules: callbacks of the host before and after forward, and on the gradients of a
-// module's results and inputs.
+// Hooks of modules: callbacks of the application before and after forward, and on the gradients of
+// a module's inputs and results.
 #pragma once
 
 #include "autograd/host_outs.h"
@@ -23,7 +23,7 @@ inline const tt_tensor* const* handles(TensorSpan s) {
   return reinterpret_cast<const tt_tensor* const*>(s.ptr);
 }
 
-// What hooks see and may replace: tensors (some may be absent) and the plain pointers to them.
+// The tensors that hooks see and may replace (some may be absent), and plain pointers to them.
 struct Values {
   TensorList own;
   SmallVec<const Tensor*, 4> ptr;
@@ -51,16 +51,16 @@ struct Values {
     own[i] = std::move(t);
     ptr[i] = own[i].get();
   }
-  // Absent replacements keep what is there.
+  // Replaces the tensors for which there is a replacement.
   void replace(TensorList&& l) {
     for (int64_t i = 0; i < l.size(); i++)
       if (l[i]) set(i, std::move(l[i]));
   }
 };
 
-// A recorded call of a module that has backward hooks. Its inputs and its results each pass a node;
-// a third one below the inputs' gets the gradients of both and runs the hooks. (Nodes keep the
-// module, never gradients.)
+// A recorded call of a module with backward hooks. Inputs and results each pass through a node; a
+// third node below that of the inputs gets the gradients of both and runs the hooks. (Nodes own the
+// module, but no gradients.)
 struct WatchedCall {
   NodeRef inputs;  // empty: no input needs a gradient
   int64_t n_inputs = 0;

@@ -6,7 +6,7 @@ namespace TT_NS {
 
 void check_given(const Shape& list, const char* arg) {
   if (list.empty())
-    fail_arg(TT_INVALID_ARG, arg, "{} is empty: must hold one number, or one for each dimension",
+    fail_arg(TT_INVALID_ARG, arg, "{} is empty: must have one number, or one for each dimension",
              arg);
 }
 void expand(Shape& list, int64_t n, const char* arg) {

@@ -1,4 +1,4 @@
-// What the code of layers shares: arguments and their printing, making parameters.
+// Shared code of layers: arguments, printing, parameters.
 #pragma once
 
 #include "nn/module.h"
@@ -12,7 +12,8 @@ inline TensorList one(TensorRef t) {
 }
 inline const Tensor* in_opt(TensorSpan in, int64_t i) { return i < in.n ? in[i] : nullptr; }
 
-// While it lives errors name the layer (a static string) in place of the function that calls it.
+// During its lifetime, errors name the layer (a static string) instead of the function that calls
+// it.
 class LayerName {
  public:
   explicit LayerName(const char* name) { tls.op = name; }
@@ -24,16 +25,16 @@ class LayerName {
 };
 
 void check_given(const Shape& list, const char* arg);  // not empty
-// A list of one number becomes one of n; any other length fails.
+// Expands a list of one number to n; any other length fails.
 void expand(Shape& list, int64_t n, const char* arg);
 
-// ---- printing: "name=value", or the value alone without a name; put separates by commas ----
+// ---- printing: "name=value", or the value alone without a name; put inserts commas ----
 void put(Text& t, const char* name, int64_t v);
 void put(Text& t, const char* name, double v);
 void put(Text& t, const char* name, bool v);
 void put(Text& t, const char* name, const char* v);  // quoted
 void put(Text& t, const char* name, Ints v,
-         bool tuple = false);  // one number stands alone, unless it is a tuple
+         bool tuple = false);  // a single number is printed as such, unless it is a tuple
 template <class T> void put(Text& t, const char* name, const Opt<T>& v);
 inline void put(Text& t, const char* name, const Shape& v, bool tuple = false) {
   put(t, name, Ints(v), tuple);
@@ -53,7 +54,7 @@ template <class T> void put(Text& t, const char* name, const Opt<T>& v) {
 }
 
 // ---- parameters ----
-// Where and as what a layer's parameters are made; the default is float32 on the CPU.
+// Device and dtype of a layer's parameters; by default float32 on the CPU.
 struct Place {
   Dtype dtype;
   Opt<Device> device;
@@ -61,13 +62,13 @@ struct Place {
 };
 void check_positive(int64_t v, const char* arg);
 void check_size(int64_t v, const char* arg);  // not negative
-// Leaves that require a gradient. Random ones are drawn from the ctx's generator. arg: the argument
-// that an impossible shape comes from.
+// Makes leaves that require a gradient; random ones are drawn from the ctx's generator. arg: the
+// argument to blame for an impossible shape.
 TensorRef parameter(Place p, Ints shape, double value, const char* arg);
 TensorRef uniform_parameter(Place p, Ints shape, double bound, const char* arg);
 TensorRef normal_parameter(Place p, Ints shape, double std, const char* arg);
-// As PyTorch's Linear and convolutions start: kaiming_uniform with a = sqrt(5), which is uniform in
-// +-1/sqrt(fan_in) (He et al. 2015, eq. 10).
+// The bound of PyTorch's Linear and convolutions: kaiming_uniform with a = sqrt(5) is uniform in
+// [-1/sqrt(fan_in), 1/sqrt(fan_in)] (He et al. 2015, eq. 10).
 double fan_in_bound(Ints weight_shape);
 
 }  // namespace TT_NS

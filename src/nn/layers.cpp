@@ -1,5 +1,4 @@
-// Layers whose forward or parameters are written by hand; the others follow from
-// src/nn/decl/nn.toml alone.
+// Layers with a hand-written forward or parameters; all others follow from src/nn/decl/nn.toml.
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
 
@@ -39,7 +38,7 @@ void build(Module& m, const EmbeddingArgs& a) {
   const Place place(a.dtype, a.device);
   const int64_t shape[2] = {a.num_embeddings, a.embedding_dim};
   if (a.sparse)
-    fail_arg(TT_NOT_IMPLEMENTED, "sparse", "sparse gradients are not there: leave sparse out");
+    fail_arg(TT_NOT_IMPLEMENTED, "sparse", "sparse gradients are not implemented: omit sparse");
   check_size(a.num_embeddings, "num_embeddings");
   check_size(a.embedding_dim, "embedding_dim");
   if (a.padding_idx && (*a.padding_idx < -a.num_embeddings || *a.padding_idx >= a.num_embeddings))
@@ -53,7 +52,7 @@ void build(Module& m, const EmbeddingArgs& a) {
   op::fill_(*pad, Scalar(0.0));
 }
 
-// Scales the rows that are looked up and longer than max_norm down to it, in place.
+// Rescales looked-up rows longer than max_norm to that norm, in place.
 static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm,
                         double norm_type) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -66,7 +65,8 @@ static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm
   op::index_copy_(weight, 0, rows_read, *op::mul(*rows, *scale));
 }
 
-// 1 / how often each index occurs, of the shape of the rows looked up but with one column.
+// Returns 1 / the number of occurrences of each index, in the shape of the looked-up rows with one
+// column.
 static TensorRef frequency_factor(const Tensor& weight, const Tensor& flat, Ints shape) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n[1] = {weight.size(0)};
@@ -96,8 +96,7 @@ TensorList forward_of(Module& m, const EmbeddingArgs& a, TensorSpan in) {
 
 // ---- softmax ----
 
-// The dimension that PyTorch takes if none is given: 0 of tensors of 0, 1 and 3 dimensions, 1 of
-// others.
+// PyTorch's default: 0 for tensors of 0, 1 or 3 dimensions, else 1.
 static int64_t softmax_dim(const Opt<int64_t>& dim, const Tensor& x) {
   return dim.or_else(x.ndim == 0 || x.ndim == 1 || x.ndim == 3 ? 0 : 1);
 }

@@ -35,10 +35,10 @@ template <class A> TensorList run_batch_norm(Module& m, const A& a, const Tensor
   Tensor* var = m.slots[kVar].tensor.get();
   Tensor* batches = m.slots[kBatches].tensor.get();
   double momentum = a.momentum;
-  if (m.training && tracks && momentum < 0) {  // a plain average over the batches
+  if (m.training && tracks && momentum < 0) {  // cumulative average over the batches
     if (!batches)
-      fail_arg(TT_INVALID_ARG, "m", "{} has no num_batches_tracked, which its average needs",
-               m.type->name);
+      fail_arg(TT_INVALID_ARG, "m",
+               "{} has no num_batches_tracked: its cumulative average needs it", m.type->name);
     momentum = 1 / (read_scalar(*batches).real() + 1);
   }
   TensorRef out = op::batch_norm(input, tracks ? mean : nullptr, tracks ? var : nullptr,
@@ -61,7 +61,7 @@ template <class A> void describe_batch_norm(const A& a, Text& t) {
   put(t, "track_running_stats", a.track_running_stats);
 }
 
-// Negative numbers become the input's own sizes.
+// Replaces negative numbers by the input's own sizes.
 Shape adaptive_size(const Shape& wanted, const Tensor& input, int64_t n) {
   Shape out(wanted);
   if (out.size() == 1)
@@ -101,7 +101,7 @@ void build(Module& m, const GroupNormArgs& a) {
   check_positive(a.num_groups, "num_groups");
   if (a.num_channels % a.num_groups)
     fail_arg(TT_INVALID_ARG, "num_channels",
-             "num_channels is {}: must be divisible by num_groups {}", a.num_channels,
+             "num_channels is {}: must be divisible by num_groups ({})", a.num_channels,
              a.num_groups);
   if (!a.affine) return;
   m.slots[0].tensor = parameter(place, n, 1, "num_channels");

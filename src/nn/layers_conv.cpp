@@ -6,7 +6,7 @@ namespace TT_NS {
 
 namespace {
 
-// padding: the numbers of `padding`, or a string.
+// Source of the padding: the numbers of `padding`, or one of two strings.
 enum AutoPadding { kByNumbers, kValid, kSame };
 
 void check_channels(int64_t in, int64_t out, int64_t groups) {
@@ -14,10 +14,10 @@ void check_channels(int64_t in, int64_t out, int64_t groups) {
   check_size(out, "out_channels");
   if (groups < 1) fail_arg(TT_INVALID_ARG, "groups", "groups is {}: must be at least 1", groups);
   if (in % groups)
-    fail_arg(TT_INVALID_ARG, "in_channels", "in_channels is {}: must be divisible by groups {}", in,
-             groups);
+    fail_arg(TT_INVALID_ARG, "in_channels", "in_channels is {}: must be divisible by groups ({})",
+             in, groups);
   if (out % groups)
-    fail_arg(TT_INVALID_ARG, "out_channels", "out_channels is {}: must be divisible by groups {}",
+    fail_arg(TT_INVALID_ARG, "out_channels", "out_channels is {}: must be divisible by groups ({})",
              out, groups);
 }
 
@@ -42,18 +42,19 @@ template <class A> void build_forward(Module& m, const A& a) {
   if (a.auto_padding == kSame)
     for (int64_t s : a.stride)
       if (s != 1)
-        fail_arg(TT_INVALID_ARG, "stride", "stride is {}: padding 'same' needs 1", Ints(a.stride));
+        fail_arg(TT_INVALID_ARG, "stride", "stride is {}: must be 1 for padding 'same'",
+                 Ints(a.stride));
   build_conv(m, a, false);
 }
 
 template <class A> void build_transposed(Module& m, const A& a) {
   if (a.padding_mode)
     fail_arg(TT_INVALID_ARG, "padding_mode",
-             "padding_mode must be zeros: a transposed convolution knows no other");
+             "padding_mode must be zeros: transposed convolutions support no other");
   build_conv(m, a, true);
 }
 
-// The padding of each dimension, before and after the input.
+// Computes the padding of each dimension, before and after the input.
 template <class A> void padding_of(const A& a, Shape& before, Shape& after) {
   for (int64_t i = 0; i < a.kernel_size.size(); i++) {
     int64_t total = 0;
@@ -78,7 +79,7 @@ TensorList run_conv(Module& m, const A& a, const Tensor& input, Convolution conv
   padding_of(a, before, after);
   if (a.padding_mode == 0 && same(before, after))
     return one(conv(input, m.slot(0), m.slot_opt(1), a.stride, before, a.dilation, a.groups));
-  Shape pads;  // the last dimension first, as pad takes them
+  Shape pads;  // last dimension first, as for pad
   for (int64_t i = before.size(); i-- > 0;) {
     pads.push_back(before[i]);
     pads.push_back(after[i]);

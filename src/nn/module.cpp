@@ -23,7 +23,7 @@ void Module::destroy(Module* m) noexcept {
         dead = child;
       }
     }
-    x->hooks.clear();  // before what they may look at goes
+    x->hooks.clear();  // before the objects that hooks may use are freed
     x->tag = 0;
     x->type->destroy(x);
   }
@@ -33,7 +33,8 @@ namespace {
 
 void check_name(const char* name) {
   if (!*name) fail_arg(TT_INVALID_ARG, "name", "name is empty");
-  if (strchr(name, '.')) fail_arg(TT_INVALID_ARG, "name", "name is \"{}\": must hold no dot", name);
+  if (strchr(name, '.'))
+    fail_arg(TT_INVALID_ARG, "name", "name is \"{}\": must not contain a dot", name);
 }
 
 Module::Slot* find_slot(Module& m, const char* name) {
@@ -50,10 +51,10 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
   check_not_frozen(m);
   check_name(name);
   if (find_child(m, name))
-    fail_arg(TT_INVALID_ARG, "name", "{} has a child \"{}\" already", m.type->name, name);
+    fail_arg(TT_INVALID_ARG, "name", "{} already has a child \"{}\"", m.type->name, name);
   if (Module::Slot* s = find_slot(m, name)) {
     if (s->is_buffer != is_buffer)
-      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is a {} of {} already", name,
+      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is already a {} of {}", name,
                s->is_buffer ? "buffer" : "parameter", m.type->name);
     if (m.kept) m.taken_away.push_back(s->tensor);
     s->tensor = TensorRef::share(t);
@@ -81,7 +82,7 @@ bool reaches(Module& from, const Module& to) {
 }  // namespace
 
 void Module::fail_no_tensor(int64_t i) const {
-  fail_arg(TT_INVALID_ARG, "module", "{} has no {}: somebody took it away, and forward needs it",
+  fail_arg(TT_INVALID_ARG, "module", "{} has no {}: it was removed, and forward needs it",
            type->name, slots[i].name.c_str());
 }
 
@@ -91,7 +92,8 @@ void check_not_frozen(const Module& m) {
 
 void set_parameter(Module& m, const char* name, const Tensor* t) {
   if (t && (t->grad_fn || t->base))
-    fail_arg(TT_AUTOGRAD, "tensor", "tensor is the result of an operator: parameters are leaves");
+    fail_arg(TT_AUTOGRAD, "tensor",
+             "tensor is the result of an operator: parameters must be leaves");
   set_slot(m, name, t, false, true);
 }
 void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent) {
@@ -102,10 +104,10 @@ void set_child(Module& m, const char* name, Module& child) {
   check_not_frozen(m);
   check_name(name);
   if (find_slot(m, name))
-    fail_arg(TT_INVALID_ARG, "name", "{} has a tensor \"{}\" already", m.type->name, name);
+    fail_arg(TT_INVALID_ARG, "name", "{} already has a tensor \"{}\"", m.type->name, name);
   if (reaches(child, m))
     fail_arg(TT_INVALID_ARG, "child",
-             "child is the module itself or has it below: a tree has no cycles");
+             "child is the module itself or one of its ancestors: cycles are not allowed");
   if (Module::Child* c = find_child(m, name)) {
     const ModuleRef before = std::exchange(c->module, ModuleRef::share(&child));
     count_parent(child, 1);

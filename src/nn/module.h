@@ -1,5 +1,5 @@
-// Module: a node of a tree of layers. It has parameters, buffers and children under names, and a
-// type that computes.
+// Module: a node in a tree of layers. It has named parameters, buffers and children, and a type
+// that computes.
 #pragma once
 
 #include "autograd/hook_list.h"
@@ -20,15 +20,15 @@ struct ModuleType {
   int32_t min_inputs, max_inputs;
   TensorList (*forward)(Module&, TensorSpan inputs);  // NULL: a container that cannot be called
   void (*describe)(const Module&,
-                   Text&);         // the arguments, as they stand in a printed tree; may be NULL
-  Module* (*copy)(const Module&);  // another one of the same arguments, without slots and children
-  void (*destroy)(Module*) noexcept;  // the object and its block
-  bool sequential;                    // forward: the children in turn
+                   Text&);         // prints the arguments for tt_module_print; may be NULL
+  Module* (*copy)(const Module&);  // a module with the same arguments, without slots and children
+  void (*destroy)(Module*) noexcept;  // frees the object and its block
+  bool sequential;                    // forward calls the children in order
 };
 
 struct Module {
   // A parameter or a buffer; its tensor may be absent (a layer without bias). A type's own slots
-  // stand first, in a fixed order.
+  // come first, in a fixed order.
   struct Slot {
     Text name;
     TensorRef tensor;
@@ -44,12 +44,12 @@ struct Module {
   bool training = true;
   bool frozen = false;  // never changes again: threads may use it at the same time
   SmallVec<Slot, 2> slots;
-  SmallVec<Child, 1> children;                   // append_child adds to them
+  SmallVec<Child, 1> children;                   // use append_child to add
   NamedPositions<SmallVec<Child, 1>> positions;  // of children
-  int32_t parents = 0;                           // how many children of modules this is (atomic)
-  HookList hooks;                                // of ModuleHookKind
-  int32_t kept = 0;                              // by so many KeptModules
-  TensorList taken_away;                         // while it was
+  int32_t parents = 0;    // number of child entries that refer to this module (atomic)
+  HookList hooks;         // of ModuleHookKind
+  int32_t kept = 0;       // number of ModuleKeepAlives
+  TensorList taken_away;  // tensors removed meanwhile
   Module* next_dead = nullptr;
 
   explicit Module(const ModuleType* t);
@@ -59,11 +59,11 @@ struct Module {
   }
   [[noreturn]] TT_COLD void fail_no_tensor(int64_t i) const;
   const Tensor* slot_opt(int64_t i) const { return slots[i].tensor.get(); }
-  static void destroy(Module*) noexcept;  // of the whole tree below it, without recursion
+  static void destroy(Module*) noexcept;  // of the whole tree, without recursion
 };
 
-// Keeps a module and every tensor that it has meanwhile: layers hold on to parameters from one
-// operator to the next, and a trace, a poll or a device of the host may take those away amid.
+// Keeps a module and all its tensors alive: layers use parameters across operators, while a trace,
+// poll or device callback may remove them.
 class ModuleKeepAlive {
  public:
   explicit ModuleKeepAlive(Module& m) : module_(ModuleRef::share(&m)) {
@@ -71,8 +71,8 @@ class ModuleKeepAlive {
   }
   ~ModuleKeepAlive() {
     if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
-    if (module_->frozen) return;  // nothing is taken away, and other threads are here
-    const TensorList gone = std::move(module_->taken_away);  // what they drop may call the host
+    if (module_->frozen) return;  // nothing is removed, and other threads may be here
+    const TensorList gone = std::move(module_->taken_away);  // destructors may call the application
   }
   ModuleKeepAlive(const ModuleKeepAlive&) = delete;
 
@@ -80,7 +80,7 @@ class ModuleKeepAlive {
   ModuleRef module_;
 };
 
-// A module whose arguments are an A.
+// A module with arguments of type A.
 template <class A> struct ModuleOf : Module {
   A args;
   ModuleOf(const ModuleType* t, const A& a) : Module(t), args(a) {}
@@ -108,28 +108,29 @@ template <class A> TT_COLD void destroy_module(Module* m) noexcept {
   mem_free(self, sizeof *self);
 }
 
-// Names are not empty, hold no dot, and are one of a kind in their module. A name that the module
-// has keeps its place.
+// Names are not empty, contain no dot, and are unique in their module. An existing name keeps its
+// position.
 void set_parameter(Module& m, const char* name,
-                   const Tensor* t);  // leaves only; NULL: declared, but absent
+                   const Tensor* t);  // leaves only; NULL: declared but absent
 void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent);
-void set_child(Module& m, const char* name, Module& child);  // fails if m is child, or below it
+// fails if m is child or one of its descendants
+void set_child(Module& m, const char* name, Module& child);
 
-// Without checks.
+// Does not check.
 void append_child(Module& m, const Text& name, Module& child);
 
-// All modules of the tree, each once, in depth-first order. The list stays as it is while callbacks
-// change the tree, and keeps them.
+// Returns all modules of the tree, each once, in depth-first order. The list owns them and is
+// unaffected by callbacks that change the tree.
 SmallVec<ModuleRef, 8> modules_of(Module& root);
-// Each parameter of the tree once.
+// Returns each parameter of the tree once.
 TensorList parameters_of(Module& root);
 
-// In depth-first order, each module before its children, without recursion. A shared module comes
-// once per path, or, with `once`, by its first path alone.
+// Walks in depth-first order, parents first, without recursion. A shared module is visited once per
+// path or, with `once`, by its first path only.
 class ModuleWalk {
  public:
   explicit ModuleWalk(Module& root, bool once = false);
-  bool next();  // to the next module; false: there is none
+  bool next();  // moves to the next module; false at the end
   Module* module = nullptr;
   Text prefix;        // "" or "a.b."
   int64_t depth = 0;  // the root has 0
@@ -145,17 +146,17 @@ class ModuleWalk {
   bool started_ = false;
 };
 
-// The module below m at a path like "a.0.b" ("": m); NULL if there is none. The last name of `path`
-// is left out if `leaf` is given, which then gets that name.
+// Returns the module below m at a path like "a.0.b" ("": m), or NULL. If `leaf` is given, the last
+// name of `path` is not followed but stored there.
 Module* find_module(Module& m, const char* path, const char** leaf = nullptr);
 
 enum class Named { kState, kParameters, kBuffers };
-// Tensors with their dotted names: the state dict (parameters, then persistent buffers, then
+// Returns tensors with their dotted names: the state dict (parameters, persistent buffers, then
 // children; shared tensors under each name), or each parameter or buffer once.
 StateDictRef named_tensors(Module& m, Named which);
 
-// Copies values into the module's tensors of the same names. All is checked before anything is
-// written; strict: missing and unexpected names fail.
+// Copies values into the module's tensors of the same names. Everything is checked before anything
+// is written. strict: missing and unexpected names fail.
 void load_state_dict(Module& m, const StateDict& from, bool strict);
 
 // Ends all changes of the tree: evaluation mode, and whatever would change a module fails from now
@@ -165,13 +166,14 @@ void check_not_frozen(const Module& m);
 
 void set_training(Module& m, bool on);
 void set_requires_grad_all(Module& m, bool on);
-void zero_grad_all(Module& m);  // gradients become absent
-// Floating and complex tensors get the dtype (kNone: keep), all get the device; handles stay valid.
+void zero_grad_all(Module& m);  // removes the gradients
+// Converts floating and complex tensors to dtype (kNone: keep) and moves all to device; handles
+// stay valid.
 void convert(Module& m, Dtype dtype, Opt<Device> device);
 ModuleRef deep_copy(Module& m);
 Text describe_tree(Module& m);
 
-// Hooks before it (pre; may replace the inputs), the type's forward, hooks after it (may replace
+// Runs pre-hooks (which may replace the inputs), the type's forward, and hooks (which may replace
 // the results).
 TensorList forward(Module& m, TensorSpan inputs);
 

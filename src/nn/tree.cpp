@@ -1,4 +1,4 @@
-// What is done to a whole tree: loading, training mode, moves, copies, printing.
+// Operations on a whole tree: loading, training mode, moves, copies, printing.
 #include "autograd/node.h"
 #include "base/pointer_map.h"
 #include "ops/gen/ops.h"
@@ -30,11 +30,9 @@ void check_names(const StateDict& own, const StateDict& from) {
       unexpected->append(from.entries[i].name.c_str(), {});
   if (missing->entries.empty() && unexpected->entries.empty()) return;
   Text text("");
-  if (!missing->entries.empty()) list_names(text.add("missing are "), *missing);
+  if (!missing->entries.empty()) list_names(text.add("missing: "), *missing);
   if (!unexpected->entries.empty())
-    list_names(text.add(missing->entries.empty() ? "unknown to the module are "
-                                                 : "; unknown to the module are "),
-               *unexpected);
+    list_names(text.add(missing->entries.empty() ? "unexpected: " : "; unexpected: "), *unexpected);
   fail_arg(TT_INVALID_ARG, "state", "the names do not match: {}", text.c_str());
 }
 
@@ -61,7 +59,7 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
   StateDictRef own = named_tensors(m, Named::kState);
   if (strict) check_names(*own, from);
   struct Copy {
-    Tensor* to;  // kept by `own`
+    Tensor* to;  // owned by `own`
     TensorRef values;
   };
   SmallVec<Copy, 8> copies;
@@ -79,7 +77,7 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
       fail_arg(TT_SHAPE, "state", "{} is {} in the state, {} in the module: must be equal",
                e.name.c_str(), values.sizes(), to.sizes());
     if (!to.storage->writable)
-      fail_arg(TT_INVALID_ARG, "module", "{} lies in memory that is read-only", e.name.c_str());
+      fail_arg(TT_INVALID_ARG, "module", "{} is in read-only memory", e.name.c_str());
     check_writable(to, "module");
     TensorRef fresh = op::to(values, to.dtype, to.device);
     const bool written = fresh.get() != &to && targets.find(fresh->storage) >= 0;
@@ -110,7 +108,7 @@ void zero_grad_all(Module& m) {
   for (const TensorRef& t : parameters_of(m)) set_grad(*t, {});
 }
 
-// A tensor's new data; one that is a view or a result cannot take it, so that the slots get another
+// The new data of a tensor; the slots of a view or a result, which cannot take it, get another
 // tensor.
 struct Move {
   TensorRef from, data, grad;
@@ -131,15 +129,15 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
     }
   }
   MaskGuard no_grad(bit(kKeyAutograd));
-  for (Move& x : moves) {  // callbacks of the host may change the tree amid: what they put there
-                           // stays as it is
+  for (Move& x : moves) {  // callbacks may change the tree meanwhile: tensors that they put there
+                           // stay unchanged
     const Tensor& t = *x.from;
     const Dtype d = is_differentiable(t.dtype) ? dtype : Dtype::kNone;
     x.data = op::to(t, d, device);
     if (const TensorRef grad = grad_of(t)) x.grad = op::to(*grad, d, device);
     prepare_replace(t);
   }
-  const auto modules = modules_of(m);  // from here on nothing fails
+  const auto modules = modules_of(m);  // nothing fails from here on
   for (const ModuleRef& x : modules)
     for (Module::Slot& s : x->slots)
       if (const int64_t i = s.tensor ? place.find(s.tensor.get()) : -1; i >= 0)
@@ -154,7 +152,8 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
 
 ModuleRef deep_copy(Module& root) {
   SmallVec<ModuleRef, 8> copies, originals;
-  TensorList tensors, sources;  // the latter are kept: addresses tell what was copied already
+  // sources are kept alive: addresses identify tensors that have been copied
+  TensorList tensors, sources;
   PointerMap modules, copied;
   auto copy_of = [&](Module& m) -> int64_t {
     bool added;
@@ -168,8 +167,7 @@ ModuleRef deep_copy(Module& root) {
   MaskGuard no_grad(bit(kKeyAutograd));
   copy_of(root);
   for (int64_t i = 0; i < originals.size(); i++) {
-    const auto slots =
-        originals[i]->slots;  // as they are now: callbacks of the host may change them amid
+    const auto slots = originals[i]->slots;  // current slots: callbacks may change them meanwhile
     const auto children = originals[i]->children;
     copies[i]->training = originals[i]->training;
     for (const Module::Slot& s : slots) {
@@ -197,8 +195,7 @@ ModuleRef deep_copy(Module& root) {
 // As PyTorch prints it: "Sequential(\n  (0): Linear(in_features=2, …)\n)".
 Text describe_tree(Module& root) {
   Text out;
-  int64_t open =
-      -1;  // the depth of the innermost module with children that has no closing bracket yet
+  int64_t open = -1;  // depth of the innermost module whose closing bracket is missing
   auto indent = [&](int64_t n) {
     out.add("\n");
     for (int64_t i = 0; i < n; i++) out.add("  ");

@@ -194,7 +194,7 @@ static void test_all_or_nothing(void** state) {
   int64_t before_n, after_n;
   double *before = state_of(&b, &before_n), *after, rate, rate_after;
   OK(tt_optim_get_f64(c, b.adam, 0, "lr", &rate));
-  FAILS(tt_checkpoint_load(c, path, &q), TT_INVALID_ARG, "missing are weight, bias");
+  FAILS(tt_checkpoint_load(c, path, &q), TT_INVALID_ARG, "missing: weight, bias");
   after = state_of(&b, &after_n);
   assert_memory_equal(before, after, (size_t)before_n * sizeof *before);
   OK(tt_optim_get_f64(c, b.adam, 0, "lr", &rate_after));

@@ -178,7 +178,7 @@ static void test_absent_gradients(void** state) {
   assert_true(s->calls == 1 && s->result[0] == 1 && s->input[0] == -99);
   s->by_index = 1;
   FAILS(tt_backward(c, sum_of(call(l, a)), NULL), TT_CALLBACK,
-        "replaced gradient 0, which does not exist");
+        "replaced gradient 0, but there is no such gradient");
   s->by_index = s->calls = 0;
   OK(tt_module_requires_grad_(c, l, 0));
   call(l, a); /* nothing to record */
