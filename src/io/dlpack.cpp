@@ -13,7 +13,7 @@ enum DlDevice : int32_t { kDlCpu = 1, kDlCuda = 2 };
 constexpr uint8_t kCodes[kNumDtypes] = {0,      kBool,   kUint,  kInt,   kInt,     kInt,    kInt,
                                         kFloat, kBfloat, kFloat, kFloat, kComplex, kComplex};
 
-// What an export is. It keeps the memory, not the tensor, which may get other memory (set_data).
+// An export owns the memory, not the tensor, which may get other memory (set_data).
 template <class M> struct Export {
   M managed;
   Ref<Storage> storage;
@@ -51,22 +51,23 @@ template <class M> M* new_export(const Tensor& t) {
 Dtype dtype_of(const DlTensor& d) {
   for (int32_t i = 1; i < kNumDtypes && d.dtype.lanes == 1; i++)
     if (kCodes[i] == d.dtype.code && kItemSize[i] * 8 == d.dtype.bits) return Dtype(i);
-  fail_arg(TT_DTYPE, "managed", "DLPack's type of code {}, {} bits and {} lanes is none of tt's",
+  fail_arg(TT_DTYPE, "managed",
+           "the DLPack type with code {}, {} bits and {} lanes is not supported",
            int64_t(d.dtype.code), int64_t(d.dtype.bits), int64_t(d.dtype.lanes));
 }
 
 Device device_of(const DlTensor& d) {
   if (d.device.type == kDlCpu) return kCpuDevice;
   if (d.device.type != kDlCuda || d.device.id < 0 || d.device.id >= kMaxDevices)
-    fail_arg(TT_DEVICE, "managed", "DLPack's device of type {}, number {} is none of tt's",
+    fail_arg(TT_DEVICE, "managed", "the DLPack device of type {}, index {} is not supported",
              int64_t(d.device.type), int64_t(d.device.id));
-  runtime_device_alloc(ctx().rt, d.device.id);  // fails if there is none
+  runtime_device_alloc(ctx().rt, d.device.id);  // fails if the device does not exist
   return {TT_CUDA, int8_t(d.device.id)};
 }
 
 TensorRef import(const DlTensor& d, void (*deleter)(void*), void* managed, bool writable) {
   if (d.ndim < 0 || d.ndim > kMaxDims)
-    fail_arg(TT_SHAPE, "managed", "{} dimensions: must be 0 to {}", int64_t(d.ndim),
+    fail_arg(TT_SHAPE, "managed", "ndim is {}: must be 0 to {}", int64_t(d.ndim),
              int64_t(kMaxDims));
   if (d.ndim && !d.shape) fail_arg(TT_INVALID_ARG, "managed", "the shape is NULL");
   const Dtype dtype = dtype_of(d);
@@ -76,7 +77,7 @@ TensorRef import(const DlTensor& d, void (*deleter)(void*), void* managed, bool 
   const int64_t n = checked_numel(sizes, dtype, "managed");
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   check_import(data, sizes, strides, dtype);
-  // Sizes and strides are copied first: whatever fails does so before the object is taken over.
+  // Sizes and strides are copied first: every failure precedes the transfer of ownership.
   TensorRef t = new_import(n ? data : nullptr, sizes, strides, dtype, device, nullptr, nullptr);
   t->storage->deleter = deleter;
   t->storage->release_ctx = managed;
@@ -99,7 +100,7 @@ void* to_dlpack(const Tensor& t, int32_t major) {
   }
   if (major != 0) fail_arg(TT_INVALID_ARG, "major", "major is {}: must be 0 or 1", major);
   if (!t.storage->writable)
-    fail_arg(TT_INVALID_ARG, "t", "t is read-only, which version 0 cannot say: use version 1");
+    fail_arg(TT_INVALID_ARG, "t", "t is read-only, which version 0 cannot express: use major 1");
   return new_export<DlManaged>(t);
 }
 
@@ -116,7 +117,7 @@ TensorRef from_dlpack(void* managed, int32_t major) {
   if (major != 1) fail_arg(TT_INVALID_ARG, "major", "major is {}: must be 0 or 1", major);
   auto* m = static_cast<DlManagedVersioned*>(managed);
   if (m->version.major != 1)
-    fail_arg(TT_ABI, "managed", "the object says DLPack {}.{}: 1.x is known",
+    fail_arg(TT_ABI, "managed", "the object is DLPack {}.{}: must be 1.x",
              int64_t(m->version.major), int64_t(m->version.minor));
   return import(
       m->t,

@@ -1,5 +1,5 @@
-// DLPack: tensors to and from other libraries without a copy. The structs are tt's own declarations
-// of DLPack 1.1's ABI (dmlc/dlpack, include/dlpack/dlpack.h).
+// DLPack: exchanges tensors with other libraries without a copy. The structs are tt's own
+// declarations of the ABI of DLPack 1.1 (dmlc/dlpack, include/dlpack/dlpack.h).
 #pragma once
 
 #include "core/tensor.h"
@@ -20,13 +20,13 @@ struct DlTensor {
   int64_t* strides;  // in elements; NULL: row-major
   uint64_t byte_offset;
 };
-// What version 0 exchanges.
+// The struct of version 0.
 struct DlManaged {
   DlTensor t;
   void* context;
   void (*deleter)(DlManaged*);
 };
-// What version 1 exchanges.
+// The struct of version 1.
 struct DlManagedVersioned {
   struct {
     uint32_t major, minor;
@@ -38,10 +38,10 @@ struct DlManagedVersioned {
 };
 constexpr uint64_t kDlReadOnly = 1;
 
-// A DlManaged (major 0) or a DlManagedVersioned (major 1) that keeps t's memory alive until its
-// deleter runs.
+// Returns a DlManaged (major 0) or a DlManagedVersioned (major 1) that keeps t's memory alive until
+// its deleter runs.
 void* to_dlpack(const Tensor& t, int32_t major);
-// Takes the object over; if it fails, the object stays the caller's.
+// Takes ownership of the object; on failure the caller keeps it.
 TensorRef from_dlpack(void* managed, int32_t major);
 
 }  // namespace TT_NS

@@ -15,8 +15,9 @@ void read_all(int file, const char* path, void* out, int64_t bytes, int64_t offs
   const int64_t got = os_file_read(file, out, bytes, offset);
   if (got < 0) fail_io(path, "cannot be read", got);
   if (got < bytes)
-    fail_arg(TT_IO, "path", "\"{}\" has been cut since it was opened: bytes {} to {} are missing",
-             path, offset + got, offset + bytes);
+    fail_arg(TT_IO, "path",
+             "\"{}\" has been truncated since it was opened: bytes {} to {} are missing", path,
+             offset + got, offset + bytes);
 }
 
 void check_utf8(Span<const char> text, const char* arg, int64_t i) {
@@ -33,7 +34,7 @@ NewFile::NewFile(const char* path) : path_(path) {
   for (int k = 0; k < 16; k++) tail[5 + k] = "0123456789abcdef"[random >> (4 * k) & 15];
   name_.add(path).add(tail);
   file_ = os_file_create(name_.c_str());
-  if (file_ < 0) fail_io(path, "a file beside it cannot be made", file_);
+  if (file_ < 0) fail_io(path, "cannot create a file beside it", file_);
 }
 NewFile::~NewFile() {
   close();
@@ -43,7 +44,7 @@ void NewFile::write(const void* data, int64_t bytes) {
   if (int status = os_file_write(file_, data, bytes)) fail_io(path_, "cannot be written", status);
 }
 void NewFile::commit() {
-  if (int status = os_file_sync(file_)) fail_io(path_, "cannot be written to the disk", status);
+  if (int status = os_file_sync(file_)) fail_io(path_, "cannot be synced to the disk", status);
   close();
   if (int status = os_file_replace(name_.c_str(), path_))
     fail_io(path_, "cannot be replaced", status);

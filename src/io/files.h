@@ -1,5 +1,4 @@
-// Files as a whole: reading places of them, and writing them in one step. All fail with IO, naming
-// the path.
+// Reads parts of files, and writes files atomically. All functions fail with IO, naming the path.
 #pragma once
 
 #include "base/text.h"
@@ -12,14 +11,14 @@ void read_all(int file, const char* path, void* out, int64_t bytes, int64_t offs
 void check_utf8(Span<const char> text, const char* arg,
                 int64_t i);  // of arg[i]; fails with INVALID_ARG
 
-// A file under a name of its own beside `path`, removed unless it took path's place.
+// A new file beside `path`, removed unless it has replaced path.
 class NewFile {
  public:
   explicit NewFile(const char* path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   void write(const void* data, int64_t bytes);
-  void commit();  // after a crash path is the old file or this one
+  void commit();  // after a crash, path is the old file or this one
 
  private:
   void close();

@@ -30,7 +30,7 @@ class Parser : JsonReader {
     if (p_ == end_ || *p_ != '{') bad(p_, "the header must begin with {");
     each_member([&](const char* key, const char* at) {
       if (strcmp(key, "__metadata__") == 0) {
-        if (metadata_seen_) bad(at, "\"__metadata__\" stands twice");
+        if (metadata_seen_) bad(at, "\"__metadata__\" appears twice");
         metadata_seen_ = true;
         each_member([&](const char* name, const char*) {
           out_.metadata.push_back({name, string().ptr});
@@ -39,7 +39,7 @@ class Parser : JsonReader {
         tensor(key, at);
       }
     });
-    if (peek(), p_ != end_) bad(p_, "text behind the header's closing }");
+    if (peek(), p_ != end_) bad(p_, "text after the header's closing }");
     check_names();
     check_places();
   }
@@ -52,20 +52,20 @@ class Parser : JsonReader {
 
   int64_t integer() {
     if (peek() < '0' || *p_ > '9')
-      bad(p_, p_ == end_ ? "the text ends too early" : "a non-negative integer must stand here");
+      bad(p_, p_ == end_ ? "the text ends too early" : "expected a non-negative integer");
     const char* at = p_;
     int64_t v = 0;
     for (; p_ < end_ && *p_ >= '0' && *p_ <= '9'; p_++)
       if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p_ - '0', &v))
         bad(at, "the integer is too large");
-    if (*at == '0' && p_ - at > 1) bad(at, "an integer with a leading 0");
+    if (*at == '0' && p_ - at > 1) bad(at, "integer with a leading 0");
     return v;
   }
-  // The integers of the list that begins here, appended to sizes; their number.
+  // Appends the integers of the list that begins here to sizes; returns their number.
   int64_t integers(int64_t most, const char* too_many) {
     const char* at = p_;
     int64_t n = 0;
-    expect('[', "a list must stand here");
+    expect('[', "expected a list");
     if (peek() == ']') {
       p_++;
       return 0;
@@ -77,7 +77,7 @@ class Parser : JsonReader {
         p_++;
         return n;
       }
-      expect(',', "a , or ] must stand here");
+      expect(',', "expected , or ]");
     }
   }
 
@@ -89,21 +89,21 @@ class Parser : JsonReader {
         const char* text = string().ptr;
         for (const FileDtype& d : kFileDtypes)
           if (strcmp(d.name, text) == 0) t.dtype = d.dtype;
-        if (t.dtype == Dtype::kNone) bad(where, "a dtype that is not supported");
+        if (t.dtype == Dtype::kNone) bad(where, "unsupported dtype");
       } else if (strcmp(key, "shape") == 0 && !shape) {
         t.shape = out_.sizes.size();
         shape = true;
-        t.ndim = uint8_t(integers(kMaxDims, "a shape of more than 64 dimensions"));
+        t.ndim = uint8_t(integers(kMaxDims, "shape of more than 64 dimensions"));
       } else if (strcmp(key, "data_offsets") == 0 && !offsets) {
         if (integers(2, "data_offsets has more than two entries") != 2)
-          bad(where, "data_offsets has less than two entries");
+          bad(where, "data_offsets has fewer than two entries");
         t.end = out_.sizes.back();
         out_.sizes.pop_back();
         t.begin = out_.sizes.back();
         out_.sizes.pop_back();
         offsets = true;
       } else {
-        bad(where, "a key that is unknown here, or stands twice");
+        bad(where, "unknown or repeated key");
       }
     });
     if (t.dtype == Dtype::kNone || !shape || !offsets)
@@ -117,8 +117,8 @@ class Parser : JsonReader {
       if (__builtin_mul_overflow(bytes, out_.sizes[t.shape + d], &bytes))
         bad_tensor(t, "its shape overflows");
     if (t.begin > t.end) bad_tensor(t, "data_offsets run backwards");
-    if (t.end > data_bytes_) bad_tensor(t, "data_offsets lead behind the end of the file");
-    if (t.end - t.begin != bytes) bad_tensor(t, "data_offsets do not fit its dtype and shape");
+    if (t.end > data_bytes_) bad_tensor(t, "data_offsets are past the end of the file");
+    if (t.end - t.begin != bytes) bad_tensor(t, "data_offsets do not match its dtype and shape");
   }
 
   void check_names() {
@@ -128,7 +128,7 @@ class Parser : JsonReader {
                  [&](int64_t a, int64_t b) { return strcmp(t[a].name, t[b].name) < 0; });
     for (int64_t i = 1; i < t.size(); i++)
       if (strcmp(t[out_.by_name[i - 1]].name, t[out_.by_name[i]].name) == 0)
-        bad_tensor(t[out_.by_name[i]], "its name stands twice");
+        bad_tensor(t[out_.by_name[i]], "its name appears twice");
   }
   void check_places() {
     const SmallVec<FileTensor, 1>& t = out_.tensors;
@@ -139,11 +139,11 @@ class Parser : JsonReader {
     int64_t at = 0;
     for (int64_t i : order) {
       if (t[i].begin != at)
-        bad_tensor(t[i], t[i].begin < at ? "it overlaps another one"
-                                         : "there is a hole in front of its data");
+        bad_tensor(t[i], t[i].begin < at ? "it overlaps another tensor"
+                                         : "there is a gap before its data");
       at = t[i].end;
     }
-    if (at != data_bytes_) bad(end_ + at, "the rest of the file belongs to no tensor");
+    if (at != data_bytes_) bad(end_ + at, "the rest of the file does not belong to a tensor");
   }
 
   int64_t data_bytes_;

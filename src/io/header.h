@@ -1,5 +1,5 @@
-// The header of a safetensors file (huggingface/safetensors, "Format"): 8 bytes of length, then one
-// JSON object that maps a tensor's name to its dtype, shape and place in the bytes behind the
+// The header of a safetensors file (huggingface/safetensors, "Format"): 8 bytes of length, then a
+// JSON object that maps each tensor's name to its dtype, shape and range of the bytes after the
 // header, and "__metadata__" to strings.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace TT_NS {
 
-constexpr int64_t kMaxHeaderBytes = 100'000'000;  // as the format's reference implementation
+constexpr int64_t kMaxHeaderBytes = 100'000'000;  // limit of the format's reference implementation
 
 struct FileTensor {
   const char* name;  // zero-terminated UTF-8, inside the header's text
   Dtype dtype;
   uint8_t ndim;
   int64_t shape;       // index of the first size in FileHeader::sizes
-  int64_t begin, end;  // bytes behind the header
+  int64_t begin, end;  // bytes after the header
 };
 struct FileText {
   const char *key, *value;
@@ -28,14 +28,13 @@ struct FileHeader {
   SmallVec<int64_t, 1> by_name;  // indices of tensors, sorted
 };
 
-// Reads the text of a header, which it changes: strings are unescaped where they stand. data_bytes:
-// what follows the header in the file. Fails with FORMAT, naming path, the byte and the reason, if
-// anything in it is not as the format wants it: the tensors must have different names and cover
-// data_bytes without holes and overlaps.
+// Parses the text of a header in place: strings are unescaped. data_bytes is the size of the rest
+// of the file. Fails with FORMAT, naming path, byte and reason, if the header is malformed; names
+// must differ, and the tensors must cover data_bytes without gaps or overlaps.
 void parse_header(const char* path, char* text, int64_t bytes, int64_t data_bytes, FileHeader* out);
-// The index of a name; -1 if there is none.
+// Returns the index of a name, or -1.
 int64_t find_tensor(const FileHeader& h, const char* name);
 
-const char* file_dtype(Dtype d);  // NULL: files cannot hold it
+const char* file_dtype(Dtype d);  // NULL: not supported in files
 
 }  // namespace TT_NS

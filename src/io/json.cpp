@@ -73,7 +73,7 @@ uint32_t JsonReader::hex4() {
   return v;
 }
 
-// Behind a backslash.
+// Called after a backslash.
 uint32_t JsonReader::escaped() {
   const char* at = p_;
   switch (p_ < end_ ? *p_++ : 0) {
@@ -86,7 +86,7 @@ uint32_t JsonReader::escaped() {
     case 'r': return '\r';
     case 't': return '\t';
     case 'u': break;
-    default: bad(at, "an unknown escape in a string");
+    default: bad(at, "unknown escape in a string");
   }
   uint32_t c = hex4();
   if (c >= 0xd800 && c < 0xdc00 && end_ - p_ >= 6 && p_[0] == '\\' && p_[1] == 'u') {
@@ -97,16 +97,16 @@ uint32_t JsonReader::escaped() {
     p_ = behind;
   }
   if (!from_.any_text && (c == 0 || (c >= 0xd800 && c < 0xe000)))
-    bad(at, c ? "half a surrogate pair" : "a zero character in a string");
+    bad(at, c ? "unpaired surrogate" : "zero character in a string");
   return c;
 }
 
-// The unescaped text is never longer, so that it takes the place of the escaped one.
+// The unescaped text is never longer, so it overwrites the escaped one.
 Span<const char> JsonReader::string() {
-  expect('"', "a string must stand here");
+  expect('"', "expected a string");
   char *start = p_, *to = p_;
   while (p_ < end_ && *p_ != '"') {
-    if (uint8_t(*p_) < 0x20) bad(p_, "a control character in a string");
+    if (uint8_t(*p_) < 0x20) bad(p_, "control character in a string");
     if (*p_ == '\\') {
       p_++;
       to = put_utf8(to, escaped());
@@ -116,9 +116,9 @@ Span<const char> JsonReader::string() {
     if (!n) bad(p_, "the text is not UTF-8");
     for (int i = 0; i < n; i++) *to++ = *p_++;
   }
-  if (p_ == end_) bad(start - 1, "a string without end");
+  if (p_ == end_) bad(start - 1, "unterminated string");
   p_++;
-  *to = 0;  // at the latest where the closing quote was
+  *to = 0;  // at most at the position of the closing quote
   return {start, to - start};
 }
 

@@ -1,5 +1,5 @@
 // The part of Python's pickle format (protocol 2) that PyTorch's files use, and the names that
-// their pickles may hold.
+// their pickles may contain.
 #pragma once
 
 #include "core/dtype.h"
@@ -69,6 +69,6 @@ constexpr const char* kStorageNames[kNumDtypes] = {
 constexpr const char* kDtypeNames[kNumDtypes] = {
     "",        "bool",     "uint8",   "int8",    "int16",     "int32",     "int64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
-Dtype dtype_named(Span<const char> name);  // "float32"; kNone: there is none
+Dtype dtype_named(Span<const char> name);  // "float32"; kNone: unknown name
 
 }  // namespace TT_NS

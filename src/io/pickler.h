@@ -1,4 +1,4 @@
-// Pickler: writes a pickle of PyTorch's, opcode by opcode.
+// Pickler: writes a PyTorch pickle, opcode by opcode.
 #pragma once
 
 #include "io/pickle.h"
@@ -12,7 +12,7 @@ class Pickler {
   void op(PickleOp o) { out_.push_back(char(o)); }
   void text(Span<const char> s);
   void name(const char* a, const char* b = "",
-            const char* c = "");  // of a class: the three in a row
+            const char* c = "");  // name of a class: the concatenation of the three
   void name(PickleName n) { name(kPickleNames[int(n)]); }
   void real(double v);
   void integer(const uint8_t* b, int n);  // two's complement, little-endian
@@ -21,12 +21,13 @@ class Pickler {
   void call(PickleOp tuple) {
     op(tuple);
     op(PickleOp::kReduce);
-  }  // with what `tuple` takes from the stack
+  }  // with the arguments that `tuple` takes from the stack
   void ordered() {
     name(PickleName::kOrdered);
     call(PickleOp::kEmptyTuple);
   }
-  // Tensor i of the layout, or an nn.Parameter of it. Once: where it stands again, the memo has it.
+  // Writes tensor i of the layout, plain or as an nn.Parameter. A second occurrence refers to the
+  // memo.
   void tensor(int64_t i, bool parameter, bool requires_grad);
   bool has(int64_t i) const { return written_[2 * i] || written_[2 * i + 1]; }
   Span<const char> finish() {
@@ -40,7 +41,7 @@ class Pickler {
   void rebuild(int64_t i, bool requires_grad);
 
   const TorchLayout& layout_;
-  SmallVec<char, 24> out_, written_;  // written_: by tensor, as such and as a parameter
+  SmallVec<char, 24> out_, written_;  // written_: by tensor, as a tensor and as a parameter
 };
 
 }  // namespace TT_NS

@@ -23,15 +23,14 @@ namespace {
 
 void read_header(TensorFile& f) {
   const int64_t size = os_file_size(f.file);
-  if (size < 0) fail_io(f.path, "has no size", size);
+  if (size < 0) fail_io(f.path, "cannot be measured", size);
   if (size < 8)
     fail_format(f.path, size, "the file ends within the 8 bytes of the header's length");
   uint64_t length;
   read_all(f.file, f.path, &length, 8, 0);
   if (length > uint64_t(kMaxHeaderBytes))
     fail_format(f.path, 0, "the header's length is above 100 MB");
-  if (int64_t(length) > size - 8)
-    fail_format(f.path, 0, "the header's length leads behind the end of the file");
+  if (int64_t(length) > size - 8) fail_format(f.path, 0, "the header's length exceeds the file");
   f.text = static_cast<char*>(mem_alloc(size_t(length) + 1));
   f.text_bytes = int64_t(length) + 1;
   read_all(f.file, f.path, f.text, int64_t(length), 8);
@@ -93,12 +92,12 @@ TensorRef read_tensor(const TensorFile& f, int64_t i) {
   const int64_t bytes = t.end - t.begin;
   const bool over_map = f.map && bytes && (f.data + t.begin) % item_size(real_of(t.dtype)) == 0;
   if (over_map && f.data + t.end > f.map->size)
-    fail_arg(TT_IO, "path", "\"{}\" has been cut since its header was read", f.path);
+    fail_arg(TT_IO, "path", "\"{}\" has been truncated since its header was read", f.path);
   TensorRef out = over_map ? map_tensor(f, sizes, t) : new_tensor(sizes, t.dtype, kCpuDevice);
   if (bytes && !over_map) read_all(f.file, f.path, out->data, bytes, f.data + t.begin);
   for (int64_t k = 0; t.dtype == Dtype::kBool && k < bytes; k++)
     if (uint8_t(out->data[k]) > 1)
-      fail_format(f.path, f.data + t.begin + k, "a bool that is neither 0 nor 1");
+      fail_format(f.path, f.data + t.begin + k, "bool value is neither 0 nor 1");
   return out;
 }
 
@@ -132,7 +131,7 @@ void put_string(Chars& to, const char* s) {
 }
 
 void check_text(const char* s, const char* arg, int64_t i) {
-  if (!s) fail_arg(TT_INVALID_ARG, arg, "{}[{}] is NULL: must be a text", arg, i);
+  if (!s) fail_arg(TT_INVALID_ARG, arg, "{}[{}] is NULL: must be a string", arg, i);
   check_utf8({s, int64_t(strlen(s))}, arg, i);
 }
 void check_unique(Span<const char* const> names, const char* arg, int64_t step) {
@@ -150,8 +149,8 @@ void check_to_save(Span<const char* const> names, Span<const Tensor* const> tens
   for (int64_t i = 0; i < names.n; i++) {
     check_text(names.ptr[i], "names", i);
     if (strcmp(names.ptr[i], "__metadata__") == 0)
-      fail_arg(TT_INVALID_ARG, "names",
-               "names[{}] is \"__metadata__\", which the format keeps for itself", i);
+      fail_arg(TT_INVALID_ARG, "names", "names[{}] is \"__metadata__\", which the format reserves",
+               i);
     const Tensor& t = *tensors.ptr[i];
     if (!file_dtype(t.dtype))
       fail_arg(TT_NOT_IMPLEMENTED, "tensors", "\"{}\" is {}: safetensors has no such dtype",
@@ -195,7 +194,7 @@ Chars header_of(Span<const char* const> names, Span<const Tensor* const> tensors
     put(h, at);
     h.push_back(',');
     if (__builtin_add_overflow(at, t.numel * t.item_size(), &at))
-      fail_arg(TT_INVALID_ARG, "tensors", "the tensors are larger than a file can be");
+      fail_arg(TT_INVALID_ARG, "tensors", "the tensors exceed the maximum size of a file");
     put(h, at);
     put(h, "]}");
   }

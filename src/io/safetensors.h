@@ -7,7 +7,7 @@
 
 namespace TT_NS {
 
-// A file in memory, read-only; tensors over it keep it.
+// A file mapped read-only; tensors over it keep it alive.
 struct FileMap {
   RefCount refs;
   char* bytes;
@@ -15,28 +15,28 @@ struct FileMap {
   static void destroy(FileMap*) noexcept;
 };
 
-// An open file: its header is checked and kept, the tensors are read when they are asked for.
+// An open file: its header has been checked and is stored; tensors are read on demand.
 struct TensorFile {
   uint32_t tag;
   RefCount refs;
   int file;
-  int64_t data;  // where the tensors' bytes begin
+  int64_t data;  // offset of the tensors' bytes
   char* text;    // of the header
   int64_t text_bytes;
   char* path;  // zero-terminated, of path_bytes bytes
   int64_t path_bytes;
   FileHeader header;
-  Ref<FileMap> map;  // empty: tensors are read
+  Ref<FileMap> map;  // empty: tensors are read from the file
   static void destroy(TensorFile*) noexcept;
 };
 
 // Fails with IO or FORMAT.
 Ref<TensorFile> open_tensors(const char* path, bool mapped);
-// Tensor i of the file, on the CPU: a copy, or over the mapped file if its bytes are aligned there.
+// Returns tensor i of the file on the CPU: a copy, or a view of the mapped file if its bytes are
+// aligned.
 TensorRef read_tensor(const TensorFile& f, int64_t i);
 
-// Writes tensors under their names: into a new file beside path, which then takes path's place in
-// one step.
+// Writes named tensors to a new file beside path, which then atomically replaces path.
 void save_tensors(const char* path, Span<const char* const> names,
                   Span<const Tensor* const> tensors, Span<const char* const> metadata);
 

@@ -9,7 +9,7 @@ namespace TT_NS {
 
 namespace {
 
-// Decimal digits of an int of n bytes in two's complement, little-endian; changes them.
+// Returns the decimal digits of an n-byte int in two's complement, little-endian; modifies b.
 Text decimal(uint8_t* b, int n) {
   const bool negative = b[n - 1] & 0x80;
   for (int i = 0, carry = 1; negative && i < n; i++) {
@@ -67,14 +67,14 @@ class Writer {
   struct Frame {
     int32_t cell;
     PickleValue key;
-    int64_t next, path;  // the item's number; how long the container's own path is
+    int64_t next, path;  // index of the item; length of the container's own path
     bool pairs;
   };
 
   void put(const char* s) { put({s, int64_t(strlen(s))}); }
   void put(Span<const char> s) {
     if (out_.size() + s.n > most_)
-      p_.bad(0, "what the file holds beside tensors is longer than {} bytes of text", most_);
+      p_.bad(0, "the structure of the file is longer than {} bytes of text", most_);
     out_.add(s);
   }
   void put_escape(uint32_t c) {
@@ -82,7 +82,7 @@ class Writer {
     for (int k = 0; k < 4; k++) text[2 + k] = "0123456789abcdef"[c >> (12 - 4 * k) & 15];
     put(text);
   }
-  // Halves of surrogate pairs, which Python's strings may hold, are escaped.
+  // Unpaired surrogates, which Python strings may contain, are escaped.
   void put_string(Span<const char> s, int64_t at) {
     put("\"");
     for (const char* c = s.ptr; c < s.end();) {
@@ -94,7 +94,7 @@ class Writer {
         c += 3;
         continue;
       }
-      if (n == 0) p_.bad(at, "a text that is not UTF-8");
+      if (n == 0) p_.bad(at, "text is not UTF-8");
       if (*u < 0x20) put_escape(*u);
       else if (*c == '"' || *c == '\\') {
         put("\\");
@@ -115,8 +115,8 @@ class Writer {
   // ---- paths ----
   Text& next_step() { return path_.empty() ? path_ : path_.add("."); }
   void step(int64_t i) { next_step().add(i); }
-  // A text or an int as it is, of other keys the number; what a C string or UTF-8 cannot hold
-  // becomes "?".
+  // Appends a text or an int as such, and for other keys their index. Characters that C strings or
+  // UTF-8 cannot represent become "?".
   void key_step(PickleValue key, int64_t i) {
     uint8_t bytes[kMaxIntBytes + 1];
     if (const int n = p_.int_bytes(key, bytes))
@@ -130,7 +130,7 @@ class Writer {
       c += n ? n : 1;
     }
   }
-  // A path that no other tensor has: names with the same hash count as the same.
+  // Returns a path that no other tensor has; names with equal hashes count as equal.
   Text name() {
     if (path_.empty()) path_.add("tensor");
     Text made(path_.c_str());
@@ -158,7 +158,7 @@ class Writer {
       case PickleOp::kText: return put_string(p_.text(v), v);
       case PickleOp::kDouble: return put_one("float", {digits, format_hex(digits, p_.real(v))});
       case PickleOp::kGlobal:
-        if (p_.name(v, &dtype) != PickleName::kDtype) p_.bad(v, "a class stands as a value");
+        if (p_.name(v, &dtype) != PickleName::kDtype) p_.bad(v, "unexpected class as a value");
         return put_one("dtype",
                        {kDtypeNames[int(dtype)], int64_t(strlen(kDtypeNames[int(dtype)]))});
       default: return put(decimal(bytes, p_.int_bytes(v, bytes)).c_str());
@@ -190,7 +190,7 @@ class Writer {
       case PickleKind::kTensor: return tensor("tensor", o.first);
       case PickleKind::kParameter: return tensor("parameter", o.first);
       case PickleKind::kDevice: return device(o);
-      case PickleKind::kStorage: p_.bad(0, "a storage stands as a value");
+      case PickleKind::kStorage: p_.bad(0, "unexpected storage as a value");
       default: break;
     }
     put("{\"");
@@ -206,7 +206,7 @@ class Writer {
   StateDict& state_;
   Text path_;
   SmallVec<Frame, 8> frames_;
-  SmallVec<int32_t, 8> names_;  // of the tensors: their entries in state_, -1: none yet
+  SmallVec<int32_t, 8> names_;  // of the tensors: index of their entry in state_, -1: none yet
   PointerMap taken_;            // hashes of names
   int64_t clashes_ = 0;
 };

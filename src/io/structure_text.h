@@ -1,4 +1,4 @@
-// The structure of what a PyTorch file holds, as JSON (include/tt.h, tt_state_dict_structure).
+// The structure of a PyTorch file as JSON (include/tt.h, tt_state_dict_structure).
 #pragma once
 
 #include "core/state_dict.h"
@@ -6,15 +6,15 @@
 
 namespace TT_NS {
 
-// The names of containers in the text, by PickleKind up to kSize; their items are pairs from kDict
-// to kCounter.
+// Names of containers in the text, by PickleKind up to kSize. Items are pairs from kDict to
+// kCounter.
 constexpr const char* kContainerNames[] = {"list", "tuple", "dict", "ordered", "counter", "size"};
 constexpr bool has_pairs(PickleKind k) {
   return k >= PickleKind::kDict && k <= PickleKind::kCounter;
 }
 
-// Writes `root` into state->structure, of at most `most` bytes, and the tensors that stand in it
-// into state, by their paths.
+// Writes `root` to state->structure, at most `most` bytes, and the tensors in it to state, named by
+// their paths.
 void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root,
                      int64_t most, StateDict* state);
 

@@ -5,11 +5,11 @@
 
 namespace TT_NS {
 
-// The tensors of a file, by their paths, and their structure. Fails with IO or FORMAT.
+// Loads the tensors of a file, named by their paths, and their structure. Fails with IO or FORMAT.
 StateDictRef load_torch(const char* path);
 
-// Writes tensors as a structure (io/structure_text.h) has them; NULL: as an OrderedDict of detached
-// tensors. Into a new file beside path, which then takes path's place in one step.
+// Writes tensors in a structure (io/structure_text.h); NULL: an OrderedDict of detached tensors. A
+// new file is written beside path and then atomically replaces it.
 void save_torch(const char* path, const StateDict& tensors, const char* structure);
 
 }  // namespace TT_NS

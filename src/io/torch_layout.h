@@ -1,4 +1,4 @@
-// TorchLayout: how tensors lie in the storages of the PyTorch file that is to hold them.
+// TorchLayout: assigns tensors to the storages of the PyTorch file to be written.
 #pragma once
 
 #include "core/state_dict.h"
@@ -6,8 +6,8 @@
 
 namespace TT_NS {
 
-// Tensors over the same memory, of the same dtype, have one storage, which is written whole. What
-// lies on a device is written alone, row-major.
+// Tensors of the same dtype over the same memory share a storage, which is written whole. Tensors
+// on a device are written separately, row-major.
 class TorchLayout {
  public:
   explicit TorchLayout(const StateDict& state);  // fails with DEVICE for meta tensors
@@ -16,7 +16,7 @@ class TorchLayout {
   bool whole(int64_t i) const { return at(i).is_cpu(); }
   int64_t key(int64_t i) const {
     return key_[i];
-  }                                // of its storage: the number of the first tensor that has it
+  }                                // of its storage: index of the first tensor in it
   int64_t numel(int64_t i) const;  // of the storage
   void write(ZipWriter& zip, const char* name, int64_t i) const;
 

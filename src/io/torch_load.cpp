@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kMostBeside =
     1
-    << 20;  // bytes of text and of objects that a small file may make; of others 8 times their size
-constexpr int64_t kMostSmall = 16;  // bytes of an entry that is a word
+    << 20;  // budget in bytes for text and objects of small files; 8 times the size of larger ones
+constexpr int64_t kMostSmall = 16;  // bytes of an entry that is a single word
 
 class TorchFile {
  public:
@@ -24,7 +24,7 @@ class TorchFile {
     const int64_t p = found("data.pkl");
     const int64_t most = kMostBeside + 8 * archive_.file_bytes();
     const ZipEntry& e = archive_.entry(p);
-    if (e.bytes > INT32_MAX) archive_.bad(e.begin, "a pickle of more than 2 GB");
+    if (e.bytes > INT32_MAX) archive_.bad(e.begin, "the pickle is larger than 2 GB");
     SmallVec<char, 24> pickle;
     pickle.resize(e.bytes);
     archive_.read(p, pickle.data(), e.bytes);
@@ -48,7 +48,7 @@ class TorchFile {
     if (i < 0) archive_.bad(archive_.file_bytes(), "the archive has no entry {}", name);
     return i;
   }
-  // The text of a small entry.
+  // Returns the text of a small entry.
   Text word(int64_t i) const {
     char text[kMostSmall];
     const ZipEntry& e = archive_.entry(i);

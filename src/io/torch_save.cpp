@@ -11,7 +11,7 @@ namespace TT_NS {
 
 namespace {
 
-// A structure as a pickle.
+// Converts a structure to a pickle.
 class StructureReader : JsonReader {
  public:
   StructureReader(char* text, int64_t bytes, const StateDict& state, Pickler& out)
@@ -24,35 +24,35 @@ class StructureReader : JsonReader {
       value();
       while ((more = !frames_.empty()) && !next()) {}
     }
-    if (peek(), p_ != end_) bad(p_, "text behind the structure");
+    if (peek(), p_ != end_) bad(p_, "text after the structure");
   }
 
  private:
   struct Frame {
     PickleKind kind;
-    bool key, keys_below;  // the next value is a key; it lies in a key itself
+    bool key, keys_below;  // the next value is a key; this frame is part of a key itself
   };
 
-  // After a value, or at the beginning of a container: true if another value follows, else the
-  // container is at its end.
+  // Called after a value, or at the start of a container. Returns whether another value follows,
+  // else closes the container.
   bool next() {
     Frame& f = frames_.back();
     const bool first = begun_;
     begun_ = false;
     if (has_pairs(f.kind) && f.key && !first) {
       f.key = false;
-      expect(',', "a , must follow the key");
+      expect(',', "expected , after the key");
       return true;
     }
-    if (has_pairs(f.kind) && !first) expect(']', "a ] must stand behind the value");
+    if (has_pairs(f.kind) && !first) expect(']', "expected ] after the value");
     if (peek() == ']') {
       p_++;
       close(f.kind);
       frames_.pop_back();
       return false;
     }
-    if (!first) expect(',', "a , or ] must stand here");
-    if (has_pairs(f.kind)) expect('[', "a pair of key and value must stand here");
+    if (!first) expect(',', "expected , or ]");
+    if (has_pairs(f.kind)) expect('[', "expected a pair of key and value");
     f.key = has_pairs(f.kind);
     return true;
   }
@@ -60,9 +60,9 @@ class StructureReader : JsonReader {
   void open(PickleKind kind, const char* at) {
     const bool in_key = !frames_.empty() && (frames_.back().key || frames_.back().keys_below);
     if (in_key && kind != PickleKind::kTuple && kind != PickleKind::kSize)
-      bad(at, "a key of a dict is a container that can change");
-    if (frames_.size() == kMaxNesting) bad(at, "the structure is nested too deep");
-    expect('[', "a list must stand here");
+      bad(at, "a dict key is a mutable container");
+    if (frames_.size() == kMaxNesting) bad(at, "the structure is nested too deeply");
+    expect('[', "expected a list");
     if (kind == PickleKind::kList) out_.op(PickleOp::kEmptyList);
     if (kind == PickleKind::kDict) out_.op(PickleOp::kEmptyDict);
     if (kind == PickleKind::kOrdered) out_.ordered();
@@ -76,7 +76,7 @@ class StructureReader : JsonReader {
     begun_ = true;
   }
   void close(PickleKind kind) {
-    expect('}', "a } must stand behind the container");
+    expect('}', "expected } after the container");
     const bool tuple = kind == PickleKind::kTuple || kind == PickleKind::kSize;
     out_.op(tuple                       ? PickleOp::kTuple
             : kind == PickleKind::kList ? PickleOp::kAppends
@@ -84,7 +84,7 @@ class StructureReader : JsonReader {
     if (kind == PickleKind::kCounter || kind == PickleKind::kSize) out_.call(PickleOp::kTuple1);
   }
 
-  // A value, or the beginning of a container.
+  // Reads a value, or the start of a container.
   void value() {
     switch (peek()) {
       case '{': return object();
@@ -97,7 +97,7 @@ class StructureReader : JsonReader {
   }
   void word(const char* want, PickleOp o) {
     const int64_t n = int64_t(strlen(want));
-    if (end_ - p_ < n || memcmp(p_, want, size_t(n)) != 0) bad(p_, "a value must stand here");
+    if (end_ - p_ < n || memcmp(p_, want, size_t(n)) != 0) bad(p_, "expected a value");
     p_ += n;
     out_.op(o);
   }
@@ -115,11 +115,11 @@ class StructureReader : JsonReader {
         carry >>= 8;
       }
       if (carry) b[n++] = uint8_t(carry);
-      if (n == kMaxIntBytes) bad(at, "an int of more than 254 bytes");
+      if (n == kMaxIntBytes) bad(at, "int of more than 254 bytes");
     }
-    if (p_ == digits) bad(at, p_ == end_ ? "the text ends too early" : "a value must stand here");
+    if (p_ == digits) bad(at, p_ == end_ ? "the text ends too early" : "expected a value");
     if (p_ < end_ && (*p_ == '.' || *p_ == 'e' || *p_ == 'E'))
-      bad(at, "a float must stand as {\"float\": \"0x1.8p+1\"}");
+      bad(at, "a float must be written as {\"float\": \"0x1.8p+1\"}");
     if (n < 4) n = 3;
     for (int i = 0, carry = 1; negative && i <= n; i++) {
       b[i] = uint8_t(carry += uint8_t(~b[i]));
@@ -135,13 +135,13 @@ class StructureReader : JsonReader {
     peek();
     const char* at = p_;
     const char* kind = string().ptr;
-    expect(':', "a : must follow the kind");
+    expect(':', "expected : after the kind");
     for (int k = 0; k <= int(PickleKind::kSize); k++)
       if (strcmp(kind, kContainerNames[k]) == 0) return open(PickleKind(k), at);
     peek();
     const char* where = p_;
     scalar(kind, at, string(), where);
-    expect('}', "a } must stand behind the value");
+    expect('}', "expected } after the value");
   }
   void scalar(const char* kind, const char* at, Span<const char> s, const char* where) {
     const bool parameter = strcmp(kind, "parameter") == 0;
@@ -149,21 +149,21 @@ class StructureReader : JsonReader {
       hint_ = state_.find(s.ptr, hint_);
       if (hint_ < 0)
         fail_arg(TT_INVALID_ARG, "structure",
-                 "structure names \"{}\", which is none of the tensors", s);
+                 "structure names \"{}\", which is not one of the tensors", s);
       const Tensor& t = state_.entries[hint_].tensor;
       out_.tensor(hint_, parameter, t.flags & kRequiresGrad || t.grad_fn);
       return void(hint_++);
     }
     if (strcmp(kind, "float") == 0) {
       double v;
-      if (!parse_hex(s, &v)) bad(where, "no float in hexadecimal: 0x1.8p+1");
+      if (!parse_hex(s, &v)) bad(where, "expected a hexadecimal float such as 0x1.8p+1");
       return out_.real(v);
     }
     if (strcmp(kind, "dtype") == 0) {
-      if (dtype_named(s) == Dtype::kNone) bad(where, "an unknown dtype");
+      if (dtype_named(s) == Dtype::kNone) bad(where, "unknown dtype");
       return out_.name("torch\n", s.ptr, "\n");
     }
-    if (strcmp(kind, "device") != 0) bad(at, "an unknown kind of value");
+    if (strcmp(kind, "device") != 0) bad(at, "unknown kind of value");
     out_.name(PickleName::kDevice);
     out_.text(s);
     out_.call(PickleOp::kTuple1);
@@ -172,8 +172,8 @@ class StructureReader : JsonReader {
   const StateDict& state_;
   Pickler& out_;
   SmallVec<Frame, 8> frames_;
-  bool begun_ = false;  // the last frame has no items yet
-  int64_t hint_ = 0;    // where the next name may stand
+  bool begun_ = false;  // the innermost frame has no items yet
+  int64_t hint_ = 0;    // likely position of the next name
 };
 
 void put_state_dict(const StateDict& state, Pickler& out) {
@@ -210,7 +210,7 @@ void save_torch(const char* path, const StateDict& state, const char* structure)
   else put_state_dict(state, pickler);
   const Span<const char> pickle = pickler.finish();
   if (pickle.n > INT32_MAX)
-    fail_arg(TT_INVALID_ARG, "structure", "structure is too long: its pickle has more than 2 GB");
+    fail_arg(TT_INVALID_ARG, "structure", "structure is too long: its pickle exceeds 2 GB");
   NewFile file(path);
   ZipWriter zip(file);
   zip.add("archive/data.pkl", pickle.ptr, pickle.n);

@@ -54,10 +54,10 @@ void TorchStorages::check_view(int64_t at, const Tensor& flat, int64_t offset, I
     empty |= sizes[d] == 0;
   }
   for (int64_t d = 0; fits && d < sizes.n;
-       d++)  // as checked_numel wants it, of tensors without elements too
+       d++)  // for checked_numel, also of tensors without elements
     fits = !__builtin_mul_overflow(numel, sizes[d] ? sizes[d] : 1, &numel) &&
            numel <= (int64_t(1) << 58);
-  if (!fits) archive_.bad(at, "a tensor's sizes, strides or offset are not what they may be");
+  if (!fits) archive_.bad(at, "invalid sizes, strides or offset of a tensor");
   for (int64_t d = 0; fits && !empty && d < sizes.n; d++)
     fits = !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) &&
            !__builtin_add_overflow(reach, step, &reach);
@@ -80,7 +80,7 @@ int32_t TorchStorages::parameter(int64_t at, int32_t tensor, bool requires_grad)
 
 int32_t TorchStorages::keep(int64_t at, TensorRef t, bool requires_grad) {
   if (requires_grad && !is_differentiable(t->dtype))
-    archive_.bad(at, "a tensor of {} wants a gradient", fmt(t->dtype));
+    archive_.bad(at, "a tensor of {} requires a gradient", fmt(t->dtype));
   if (requires_grad) set_requires_grad(*t, true);
   tensors_.push_back(std::move(t));
   return int32_t(tensors_.size() - 1);

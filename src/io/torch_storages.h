@@ -1,4 +1,4 @@
-// The storages of a PyTorch file, read when a tensor first wants them, and the tensors over them.
+// The storages of a PyTorch file, read when first needed, and the tensors over them.
 #pragma once
 
 #include "core/tensor.h"
@@ -9,7 +9,7 @@ namespace TT_NS {
 class TorchStorages {
  public:
   TorchStorages(const ZipReader& archive, Span<const char> root, bool big_endian);
-  // `at`: the place in the file that a failure names. All give numbers, of storages or of tensors.
+  // `at`: the position in the file that errors report. All return indices of storages or tensors.
   int32_t storage(int64_t at, Dtype dtype, Span<const char> key, int64_t numel);
   int32_t tensor(int64_t at, int32_t storage, int64_t offset, Ints sizes, Ints strides,
                  bool requires_grad);
@@ -26,7 +26,7 @@ class TorchStorages {
   const ZipReader& archive_;
   Text root_;
   bool big_endian_;
-  TensorList storages_, tensors_;  // storages as tensors of one dimension
+  TensorList storages_, tensors_;  // storages as 1-D tensors
   SmallVec<int32_t, 8> of_entry_;  // entry of the archive -> its storage, -1: not read yet
 };
 

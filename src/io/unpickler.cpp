@@ -6,7 +6,7 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int32_t kAbsent = INT32_MIN;  // of the memo
+constexpr int32_t kAbsent = INT32_MIN;  // an unset memo entry
 
 template <class T> T get(const uint8_t* p) {
   T v;
@@ -101,10 +101,10 @@ void Unpickler::take(int64_t n) {
   next_ += n;
 }
 
-// At least n values are there to take, above the last mark.
+// Checks that there are at least n values above the last mark.
 void Unpickler::need(int64_t n) const {
   if (stack_.size() - (marks_.empty() ? 0 : marks_[marks_.size() - 1]) < n)
-    bad(at_, "the pickle takes from an empty stack");
+    bad(at_, "the pickle pops from an empty stack");
 }
 
 PickleValue Unpickler::pop() {
@@ -114,15 +114,15 @@ PickleValue Unpickler::pop() {
   return v;
 }
 
-// How many values stand above the last mark, which goes.
+// Removes the last mark and returns the number of values above it.
 int64_t Unpickler::since_mark() {
-  if (marks_.empty()) bad(at_, "the pickle has no mark there");
+  if (marks_.empty()) bad(at_, "the pickle has no mark here");
   const int64_t n = stack_.size() - marks_.back();
   marks_.pop_back();
   return n;
 }
 
-// A new container of the last values of the stack.
+// Makes a container of the topmost values.
 PickleValue Unpickler::make(PickleKind kind, int64_t items, bool hashable) {
   budget_ -= int64_t(sizeof(PickleObject));
   objects_.push_back({kind, 1, false, hashable, -1, -1});
@@ -131,11 +131,11 @@ PickleValue Unpickler::make(PickleKind kind, int64_t items, bool hashable) {
   return made;
 }
 
-// Moves the last values of the stack into a container.
+// Moves the topmost values into a container.
 void Unpickler::add(PickleValue to, int64_t items) {
   PickleObject& o = objects_[~to];
   budget_ -= items * int64_t(sizeof(PickleCell));
-  if (budget_ < 0) bad(at_, "the pickle makes more objects than a file of this size may");
+  if (budget_ < 0) bad(at_, "the pickle makes more objects than allowed for a file of this size");
   const PickleValue* p = stack_.end() - items;
   for (int64_t i = 0; i < items; i++) {
     if (p[i] < 0) {
@@ -150,15 +150,15 @@ void Unpickler::add(PickleValue to, int64_t items) {
     else cells_[o.last].next = cell;
     o.last = cell;
   }
-  if (o.complete) bad(at_, "a container of the pickle holds itself");
-  if (o.levels > kMaxNesting) bad(at_, "the pickle is nested too deep");
+  if (o.complete) bad(at_, "a container of the pickle contains itself");
+  if (o.levels > kMaxNesting) bad(at_, "the pickle is nested too deeply");
   stack_.resize(stack_.size() - items);
 }
 
 void Unpickler::put(uint32_t i) {
   const PickleValue top = pop();
   stack_.push_back(top);
-  if (i >= uint64_t(bytes_)) bad(at_, "object {} of the memo is more than the pickle can have", i);
+  if (i >= uint64_t(bytes_)) bad(at_, "memo index {} exceeds the size of the pickle", i);
   if (i >= uint64_t(memo_.size())) memo_.resize(int64_t(i) + 1, kAbsent);
   memo_[i] = top;
 }
@@ -168,7 +168,7 @@ PickleValue Unpickler::got(uint32_t i) const {
   return memo_[i];
 }
 
-// Values that are what stands in the pickle: checked to lie in it, and pushed as their place.
+// Values that are stored in the pickle: checks their bounds and pushes their position.
 void Unpickler::plain(PickleOp o) {
   const uint8_t* p = data_ + next_;
   int64_t n = 0;
@@ -180,7 +180,7 @@ void Unpickler::plain(PickleOp o) {
   if (o == PickleOp::kLong1) take(*p);
   if (o == PickleOp::kText) take(get<uint32_t>(p));
   if (o == PickleOp::kLong4) {
-    if (get<uint32_t>(p) > kMaxIntBytes) bad(at_, "an int of more than {} bytes", kMaxIntBytes);
+    if (get<uint32_t>(p) > kMaxIntBytes) bad(at_, "int of more than {} bytes", kMaxIntBytes);
     take(get<int32_t>(p));
   }
   if (o == PickleOp::kGlobal) {
@@ -189,7 +189,7 @@ void Unpickler::plain(PickleOp o) {
     Dtype d;
     if (name(int32_t(at_), &d) == PickleName::kUnknown) {
       const auto* line = static_cast<const char*>(memchr(all.ptr, '\n', size_t(all.n)));
-      if (!printable(all)) bad(at_, "the pickle names what is no name");
+      if (!printable(all)) bad(at_, "the pickle has an invalid name");
       bad(at_, "the pickle names {} {}, which is not allowed", all.slice(0, line - all.ptr),
           all.slice(line + 1 - all.ptr, all.n));
     }
@@ -256,24 +256,23 @@ void Unpickler::fixed_tuple(int64_t n) {
   stack_.push_back(make(PickleKind::kTuple, n, true));
 }
 
-// The last values go into the list or the dict below them.
+// Adds the topmost values to the list or dict below them.
 void Unpickler::extend(int64_t items, bool pairs) {
   need(items + 1);
   const PickleValue to = stack_[stack_.size() - items - 1];
   const bool dict = is(to, PickleKind::kDict) || is(to, PickleKind::kOrdered);
   if (pairs ? !dict || items % 2 : !is(to, PickleKind::kList))
-    bad(at_, "the pickle adds items to what takes none");
+    bad(at_, "the pickle adds items to an object that is not a list or dict");
   for (int64_t i = 0; pairs && i < items; i += 2) {
     const PickleValue key = stack_[stack_.size() - items + i];
-    if (key < 0 && !object(key).hashable)
-      bad(at_, "a key of a dict is a container that can change");
+    if (key < 0 && !object(key).hashable) bad(at_, "a dict key is a mutable container");
   }
   add(to, items);
 }
 
-// ---- what PyTorch's pickles call ----
+// ---- functions that PyTorch's pickles call ----
 
-// An object of another kind over the items of one that is complete from now on.
+// Makes an object of another kind over the items of a container, which is complete from now on.
 PickleValue Unpickler::wrap(PickleKind kind, PickleValue around, bool hashable) {
   const PickleValue made = make(kind, 0, hashable);
   PickleObject& o = objects_[~made];
@@ -282,17 +281,16 @@ PickleValue Unpickler::wrap(PickleKind kind, PickleValue around, bool hashable) 
   o.first = child.first;
   o.last = child.last;
   o.levels = uint8_t(child.levels + 1);
-  if (o.levels > kMaxNesting) bad(at_, "the pickle is nested too deep");
+  if (o.levels > kMaxNesting) bad(at_, "the pickle is nested too deeply");
   return made;
 }
 
-// The items of a tuple; at most `most`.
+// Returns the items of a tuple, at most `most`.
 Unpickler::Items Unpickler::items(PickleValue tuple, int64_t most) const {
   Items out;
-  if (!is(tuple, PickleKind::kTuple) && !is(tuple, PickleKind::kSize))
-    bad(at_, "a tuple must stand here");
+  if (!is(tuple, PickleKind::kTuple) && !is(tuple, PickleKind::kSize)) bad(at_, "expected a tuple");
   for (int32_t c = object(tuple).first; c >= 0; c = cells_[c].next) {
-    if (out.size() == most) bad(at_, "a tuple of at most {} items must stand here", most);
+    if (out.size() == most) bad(at_, "expected a tuple of at most {} items", most);
     out.push_back(cells_[c].value);
   }
   return out;
@@ -326,10 +324,10 @@ void Unpickler::reduce() {
         storages_.parameter(begin_ + at_, object(first).first, is(args[1], PickleOp::kTrue));
     return stack_.push_back(numbered(PickleKind::kParameter, made));
   }
-  bad(at_, "the pickle calls what may not be called so");
+  bad(at_, "the pickle makes a call that is not allowed");
 }
 
-// An object that TorchStorages keeps under a number.
+// An object that TorchStorages knows by a number.
 PickleValue Unpickler::numbered(PickleKind kind, int32_t number) {
   budget_ -= 2 * int64_t(sizeof(Tensor));
   const PickleValue made = make(kind, 0, true);
@@ -346,7 +344,7 @@ PickleValue Unpickler::persistent() {
   if (row.size() != 5 || !is(row[1], PickleOp::kGlobal) ||
       name(row[1], &dtype) != PickleName::kStorage || !is(row[2], PickleOp::kText) ||
       !number(row[4], &numel))
-    bad(at_, "a storage is not what it should be");
+    bad(at_, "invalid reference to a storage");
   return numbered(PickleKind::kStorage,
                   storages_.storage(begin_ + at_, dtype, text(row[2]), numel));
 }
@@ -357,7 +355,7 @@ PickleValue Unpickler::tensor(const Items& args) {
   const bool no_more = args.size() == 6 || is(args[6], PickleOp::kNone) ||
                        (is(args[6], PickleKind::kDict) && object(args[6]).first < 0);
   if (!is(args[0], PickleKind::kStorage) || !number(args[1], &offset) || !no_more)
-    bad(at_, "a tensor's sizes, strides or offset are not what they may be");
+    bad(at_, "invalid sizes, strides or offset of a tensor");
   const Shape sizes = numbers(args[2]);
   const Shape strides = numbers(args[3]);
   const int32_t made = storages_.tensor(begin_ + at_, object(args[0]).first, offset, sizes, strides,
@@ -371,7 +369,7 @@ Shape Unpickler::numbers(PickleValue tuple, int64_t from) const {
   int64_t v;
   const Items all = items(tuple, INT64_MAX);
   for (int64_t i = from; i < all.size(); i++) {
-    if (!number(all[i], &v)) bad(at_, "an int must stand here");
+    if (!number(all[i], &v)) bad(at_, "expected an int");
     out.push_back(v);
   }
   return out;

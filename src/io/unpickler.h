@@ -1,5 +1,5 @@
-// Unpickler: a machine for the pickles of PyTorch's files. It calls nothing: what a pickle may name
-// is in pickle.h.
+// Unpickler: a machine for the pickles of PyTorch's files. It never calls Python code; pickle.h
+// lists the names that a pickle may contain.
 #pragma once
 
 #include "io/pickle.h"
@@ -7,8 +7,8 @@
 
 namespace TT_NS {
 
-// What stands on the machine's stack: a plain value by the place of its opcode in the pickle,
-// anything else as ~i, the number of an object.
+// An entry of the machine's stack: the position in the pickle of a plain value's opcode, or ~i for
+// object i.
 using PickleValue = int32_t;
 
 enum class PickleKind : uint8_t {
@@ -26,12 +26,12 @@ enum class PickleKind : uint8_t {
 
 struct PickleObject {
   PickleKind kind;
-  uint8_t levels;  // of containers in it, itself included
-  bool complete;   // it stands in another one: nothing may be added any more, so that none holds
-                   // itself
+  uint8_t levels;  // nesting levels, itself included
+  bool complete;   // it is part of another one and accepts no more items, so that no container
+                   // contains itself
   bool hashable;   // it may be a key
   int32_t first,
-      last;  // its cells, -1: none. Tensors: `first` is the number that TorchStorages gave
+      last;  // its cells, -1: none. Tensors: `first` is their number in TorchStorages
 };
 struct PickleCell {
   PickleValue value;
@@ -40,7 +40,7 @@ struct PickleCell {
 
 class Unpickler {
  public:
-  // budget: bytes that objects may take. begin: the pickle's first byte in the file.
+  // budget: bytes for objects. begin: position of the pickle's first byte in the file.
   Unpickler(Span<const char> pickle, int64_t begin, int64_t budget, TorchStorages& storages)
       : data_(reinterpret_cast<const uint8_t*>(pickle.ptr)),
         bytes_(pickle.n),
@@ -54,7 +54,7 @@ class Unpickler {
   PickleOp op(PickleValue v) const { return PickleOp(data_[v]); }
   Span<const char> text(PickleValue v) const;  // of kText
   int int_bytes(PickleValue v, uint8_t* out)
-      const;  // two's complement, little-endian, up to kMaxIntBytes; 0: no int
+      const;  // two's complement, little-endian, up to kMaxIntBytes; returns 0 if it is not an int
   bool number(PickleValue v, int64_t* out) const;      // an int of 64 bits
   double real(PickleValue v) const;                    // of kDouble
   PickleName name(PickleValue v, Dtype* dtype) const;  // of kGlobal
@@ -89,7 +89,7 @@ class Unpickler {
 
   const uint8_t* data_;
   int64_t bytes_, begin_, budget_;
-  int64_t at_ = 0, next_ = 0;  // of the running opcode, behind it
+  int64_t at_ = 0, next_ = 0;  // of the current opcode, and after it
   TorchStorages& storages_;
   Items stack_, memo_;
   SmallVec<int64_t, 1> marks_;

@@ -1,5 +1,5 @@
-// Archives of stored entries (PKWARE's APPNOTE 6.3), as PyTorch's files are: nothing compressed,
-// encrypted or on several disks.
+// Zip archives with stored entries (PKWARE's APPNOTE 6.3), as PyTorch writes them: neither
+// compressed, nor encrypted, nor split.
 #pragma once
 
 #include "io/files.h"
@@ -18,13 +18,13 @@ class Crc32 {
 
 struct ZipEntry {
   int64_t name, name_bytes;  // in the directory's text
-  int64_t header;            // where its own header stands
+  int64_t header;            // position of its local header
   int64_t begin, bytes;      // its data
   uint32_t crc;
 };
 
-// An archive whose directory is checked as a whole: entries have different names, lie before the
-// directory and overlap nowhere, and their own headers agree with it. Fails with IO or FORMAT.
+// An archive whose directory has been checked as a whole: entries have different names, precede the
+// directory, do not overlap, and match their local headers. Fails with IO or FORMAT.
 class ZipReader {
  public:
   explicit ZipReader(const char* path);
@@ -36,10 +36,10 @@ class ZipReader {
   Span<const char> name(int64_t i) const {
     return {directory_.data() + entries_[i].name, entries_[i].name_bytes};
   }
-  int64_t find(Span<const char> name) const;  // the index; -1 if there is none
-  // The first `bytes` bytes of an entry; all of it must have its checksum.
+  int64_t find(Span<const char> name) const;  // returns the index, or -1
+  // Reads the first `bytes` bytes of an entry; verifies the checksum of the whole entry.
   void read(int64_t i, char* out, int64_t bytes) const;
-  // FORMAT: what stands at byte `at` of the file is wrong.
+  // Fails with FORMAT: byte `at` of the file is wrong.
   template <class... A>
   [[noreturn]] TT_COLD void bad(int64_t at, const char* why, const A&... a) const {
     char text[256];
@@ -49,7 +49,7 @@ class ZipReader {
   }
 
  private:
-  struct Open {  // closes the file also if the constructor fails
+  struct Open {  // closes the file even if the constructor fails
     int file = -1;
     ~Open();
   };
@@ -71,7 +71,7 @@ class ZipReader {
   Crc32 crc_;
 };
 
-// Writes entries one by one; their data begin at multiples of 64 bytes.
+// Writes entries one by one; their data start at multiples of 64 bytes.
 class ZipWriter {
  public:
   explicit ZipWriter(NewFile& file) : file_(file) {}

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kEndBytes = 22, kMostComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56,
                   kRowBytes = 46, kHeaderBytes = 30;
-constexpr uint32_t kInZip64 = 0xffffffff;  // the value stands in the zip64 field
+constexpr uint32_t kInZip64 = 0xffffffff;  // the value is in the zip64 field
 
 template <class T> T get(const char* p) {
   T v;
@@ -34,21 +34,20 @@ ZipReader::Open::~Open() {
 ZipReader::~ZipReader() = default;
 
 void ZipReader::bad_at(int64_t at, const char* why) const {
-  fail_arg(TT_FORMAT, "path", "\"{}\" is no file of torch.save: byte {}: {}", path_, at, why);
+  fail_arg(TT_FORMAT, "path", "\"{}\" is not a torch.save file: byte {}: {}", path_, at, why);
 }
 
 ZipReader::ZipReader(const char* path) : path_(path) {
   open_.file = os_file_open(path);
   if (open_.file < 0) fail_io(path, "cannot be opened", open_.file);
   file_bytes_ = os_file_size(open_.file);
-  if (file_bytes_ < 0) fail_io(path, "has no size", file_bytes_);
+  if (file_bytes_ < 0) fail_io(path, "cannot be measured", file_bytes_);
   find_directory();
   check_names();
   check_places();
 }
 
-// The record of the archive's end is the last thing in the file but for a comment; its zip64 form
-// stands before it.
+// The end record is the last thing in the file, apart from a comment; its zip64 form precedes it.
 void ZipReader::find_directory() {
   const int64_t n = min(file_bytes_, kEndBytes + kMostComment);
   const int64_t from = file_bytes_ - n;
@@ -59,7 +58,7 @@ void ZipReader::find_directory() {
   while (i >= 0 &&
          !(signed_as(&tail[i], 5, 6) && get<uint16_t>(&tail[i + 20]) == n - kEndBytes - i))
     i--;
-  if (i < 0) bad(file_bytes_, "it does not end as a zip archive does");
+  if (i < 0) bad(file_bytes_, "it does not end like a zip archive");
   const char* end = &tail[i];
   int64_t count = get<uint16_t>(end + 10);
   int64_t bytes = get<uint32_t>(end + 12);
@@ -70,17 +69,17 @@ void ZipReader::find_directory() {
     char e[kEnd64Bytes];
     stop = get<int64_t>(end - kLocatorBytes + 8);
     if (stop < 0 || stop > from + i - kLocatorBytes - kEnd64Bytes)
-      bad(from + i, "its zip64 end is not in the file");
+      bad(from + i, "its zip64 end record is outside of the file");
     read_all(open_.file, path_, e, kEnd64Bytes, stop);
-    if (!signed_as(e, 6, 6)) bad(stop, "no zip64 end stands here");
+    if (!signed_as(e, 6, 6)) bad(stop, "expected a zip64 end record");
     count = get<int64_t>(e + 32);
     bytes = get<int64_t>(e + 40);
     directory_at_ = get<int64_t>(e + 48);
     disks = get<uint64_t>(e + 16) || get<int64_t>(e + 24) != count;
   }
-  if (disks) bad(stop, "an archive on several disks");
+  if (disks) bad(stop, "archives of several disks are not supported");
   if (directory_at_ < 0 || bytes < 0 || bytes > stop || directory_at_ != stop - bytes)
-    bad(stop, "the directory is not where it should be");
+    bad(stop, "the directory is not at its position");
   directory_.resize(bytes);
   read_all(open_.file, path_, directory_.data(), bytes, directory_at_);
   read_entries(count);
@@ -93,11 +92,11 @@ void ZipReader::read_entries(int64_t count) {
     bad(directory_at_, "the directory has {} entries, not {}", entries_.size(), count);
 }
 
-// Appends the entry that stands at p; its length in the directory.
+// Appends the entry at p; returns its length in the directory.
 int64_t ZipReader::read_entry(const char* p, int64_t left) {
   const int64_t at = p - directory_.data();
   if (left < kRowBytes || !signed_as(p, 1, 2))
-    bad(directory_at_ + at, "no entry of the directory stands here");
+    bad(directory_at_ + at, "expected an entry of the directory");
   const int64_t name = get<uint16_t>(p + 28);
   const int64_t extra = get<uint16_t>(p + 30);
   const int64_t length = kRowBytes + name + extra + get<uint16_t>(p + 32);
@@ -114,8 +113,8 @@ int64_t ZipReader::read_entry(const char* p, int64_t left) {
   return length;
 }
 
-// fields: size, stored size and place of the header; those that do not fit stand in the extra field
-// of number 1.
+// fields: size, stored size and position of the header; values that do not fit are in extra field
+// 1.
 void ZipReader::read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint32_t* fields,
                            int64_t at) const {
   int64_t values[3], length = 0;
@@ -144,7 +143,7 @@ void ZipReader::read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint
   e.header = values[2];
 }
 
-// Each entry ends before the next one's header, the last before the directory.
+// Each entry must end before the next one's header, the last before the directory.
 void ZipReader::check_places() {
   SmallVec<int64_t, 1> order;
   SmallVec<char, 24> h;
@@ -160,7 +159,7 @@ void ZipReader::check_places() {
     read_all(open_.file, path_, h.data(), h.size(), e.header);
     if (!signed_as(h.data(), 3, 4) || get<uint16_t>(&h[26]) != e.name_bytes ||
         get<uint16_t>(&h[8]) || compare({h.data() + kHeaderBytes, e.name_bytes}, name(order[k])))
-      bad(e.header, "an entry is not what the directory says");
+      bad(e.header, "an entry does not match the directory");
     e.begin = e.header + h.size() + get<uint16_t>(&h[28]);
     if (e.begin > stop || e.bytes > stop - e.begin) bad(e.header, "entries of the archive overlap");
   }
@@ -191,7 +190,7 @@ void ZipReader::read(int64_t i, char* out, int64_t bytes) const {
   char rest[4096];
   uint32_t crc = 0;
   for (int64_t done = 0, n; done < e.bytes;
-       done += n) {  // in pieces that the cache still has when they are added up
+       done += n) {  // in pieces that are still cached when their checksum is computed
     const bool wanted = done < bytes;
     const int64_t left = (wanted ? bytes : e.bytes) - done;
     const int64_t most = wanted ? 256 * 1024 : int64_t(sizeof rest);

@@ -8,8 +8,8 @@ void ZipWriter::put(SmallVec<char, 24>& to, uint64_t value, int bytes) {
   to.append({reinterpret_cast<const char*>(&value), bytes});
 }
 
-// Sizes and places stand in zip64 fields always: one form for small and large files, which PyTorch
-// writes, too.
+// Sizes and positions are always zip64 fields: the same format for small and large files, which
+// PyTorch also writes.
 void ZipWriter::add(const char* name, const void* data, int64_t bytes) {
   const int64_t n = int64_t(strlen(name));
   const int64_t begin = (at_ + 30 + n + 20 + 4 + 63) & -64;
@@ -34,7 +34,7 @@ void ZipWriter::add(const char* name, const void* data, int64_t bytes) {
   put(header, uint64_t(bytes), 8);
   put(header, uint64_t(bytes), 8);
   put(header, uint64_t('F' | 'B' << 8 | pad << 16), 4);
-  header.resize(begin - at_);  // as PyTorch aligns data
+  header.resize(begin - at_);  // aligned like PyTorch's data
   SmallVec<char, 24>& d = directory_;
   put(d, 0x02014b50, 4);
   put(d, 45, 2);
