@@ -36,6 +36,7 @@ GENERATED_FOLDERS = (
     "src/optim/gen",
     "src/capi/gen",
     "kernels/functors/gen",
+    "docs/reference",
     "tests/gen",
     "bindings/python/tt/_ops",
     "bindings/rust/tt/src/gen",
@@ -56,7 +57,7 @@ def generate():
     files |= rust.generate(ops, groups, api, ROOT)
     files |= julia.generate(ops, groups, api, ROOT)
     files |= cxx.generate_build_lists(files, api)
-    files |= docs.generate(ops, api, files, ROOT)
+    files |= docs.generate(ops, groups, api, files, ROOT)
     return files
 
 

@@ -39,6 +39,8 @@ KEYS = {
 MODULE_KEYS = {  # of codegen/cxx/modules.py
     "inputs": list,
     "slots": list,
+    "shape": str,
+    "slot_shapes": dict,
     "forward": str,
     "describe": (str, list),
     "build": bool,

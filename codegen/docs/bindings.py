@@ -129,10 +129,17 @@ def page(areas, table):
     return "\n".join(lines) + "\n"
 
 
-def generate(root, api, files):
+def definitions(root, files):
+    return {language: getattr(exposed, language)(root, files) for language in LANGUAGES}
+
+
+def names_of(root, api, found):
+    """language -> C name -> its name in the language."""
+    return {language: column(root, api, found[language], language) for language in LANGUAGES}
+
+
+def generate(root, api, files, found, table):
     generated = {f: text for f, text in files.items() if f.startswith("include/")}
-    found = {language: getattr(exposed, language)(root, files) for language in LANGUAGES}
-    table = {language: column(root, api, found[language], language) for language in LANGUAGES}
     text = tomllib.loads((root / "bindings/areas.toml").read_text())
     areas = read_areas(text["area"], api, generated)
     for language in LANGUAGES:

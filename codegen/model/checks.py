@@ -1,6 +1,8 @@
 """What declarations of operators are refused for; src/ops/decl/README.md defines every key."""
 import ast
 
+from codegen.model import dtypes
+
 
 class DeclError(Exception):
     """A declaration that says something wrong; the message names the operator and the key."""
@@ -14,6 +16,8 @@ KEYS = {
     "internal": bool,
     "since": str,
     "doc": str,
+    "shape": str,
+    "dtypes": str,
     "args": dict,
     "samples": str,
     "positional": list,
@@ -106,6 +110,10 @@ def check_text(op):
         raise DeclError(f"{op.name}: no doc")
     if not op.get("samples"):
         raise DeclError(f"{op.name}: no samples")
+    for word in op.get("dtypes", "all").split(", "):
+        if word not in dtypes.WORDS:
+            known = ", ".join(dtypes.WORDS)
+            raise DeclError(f"{op.name}: dtypes has the unknown word {word!r}, known are {known}")
 
 
 def check_way(op):

@@ -24,7 +24,8 @@ class Definition:
     def bare(self):
         """How others name it: a constructor by its class."""
         parts = re.split(r"[.:]+", self.name)
-        return parts[-2] if parts[-1] == "__init__" else parts[-1]
+        name = parts[-2] if parts[-1] == "__init__" else parts[-1]
+        return name.removeprefix("r#")
 
 
 def define(name, public, words):
@@ -209,7 +210,7 @@ def python(root, files):
 # ---- Rust ----
 
 RUST = re.compile(
-    r"^( *)(pub(?:\((?:crate|super)\))? )?(?:const |unsafe |extern \"C\" )*(?:(?P<impl>impl)\b(?P<type>.*)|mod (?P<mod>\w+) \{|fn (?P<fn>\w+))"
+    r"^( *)(pub(?:\((?:crate|super)\))? )?(?:const |unsafe |extern \"C\" )*(?:(?P<impl>impl)\b(?P<type>.*)|mod (?P<mod>\w+) \{|fn (?P<fn>(?:r#)?\w+))"
 )
 
 

@@ -81,7 +81,7 @@ def test_the_names_of_rust_and_julia_are_defined():
         ("julia", "bindings/julia/src", "*.jl"),
     ):
         text = "".join(p.read_text() for p in (ROOT / folder).rglob(suffix))
-        words = set(re.findall(r"[\w!]+", text))
+        words = set(re.findall(r"(?:r#)?[\w!]+", text))
         for row in ROWS:
             name = row[HEAD.index(language)]
             assert name.startswith("- ") or re.split(r"[.:]+", name)[-1] in words, row
