@@ -1,4 +1,4 @@
-// Activations with arguments to check, or of several operators.
+// Activations that check arguments or combine several operators.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -21,9 +21,10 @@ TensorRef gelu(Call, const Tensor& input, int64_t approximate) {
 
 TensorRef glu(Call, const Tensor& input, int64_t dim) {
   if (input.ndim == 0)
-    fail_arg(TT_SHAPE, "input", "input is 0-dim: must have a dimension to halve");
+    fail_arg(TT_SHAPE, "input", "input is 0-dim: must have at least one dimension");
   const int64_t size = input.size(wrap_dim(dim, input.ndim));
-  if (size % 2) fail_arg(TT_SHAPE, "dim", "dim is {}, of size {}: must be of even size", dim, size);
+  if (size % 2)
+    fail_arg(TT_SHAPE, "dim", "dim is {} and has size {}: must have an even size", dim, size);
   return op::gated(*op::slice(input, dim, 0, size / 2), *op::slice(input, dim, size / 2, size));
 }
 

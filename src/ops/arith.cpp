@@ -12,7 +12,7 @@ static TensorRef divide(const Tensor& self, const B& other, int64_t rounding_mod
   if (rounding_mode == kRoundingTrunc) return op::div_trunc(self, other);
   return op::div_true(self, other);
 }
-// Integer division by zero has no value.
+// Fails on integer division by zero.
 static void check_divisor(const Tensor& self, const Tensor& other, int64_t mode) {
   if (mode == kRoundingNone || category(self.dtype) > 1 || category(other.dtype) > 1 ||
       other.device.type == TT_META)

@@ -1,4 +1,4 @@
-// Elements rearranged or repeated in a new tensor: flip, roll, repeat, tile.
+// Rearranged and repeated elements in a new tensor: flip, roll, repeat, tile.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -6,7 +6,7 @@
 
 namespace TT_NS::impl {
 
-// One copy from an alias with negative strides.
+// A single copy from an alias with negative strides.
 TensorRef flip(Call, const Tensor& self, Ints dims) {
   const uint64_t mask = dim_mask(dims, self.ndim, false, "dims");
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
@@ -23,8 +23,7 @@ TensorRef flip(Call, const Tensor& self, Ints dims) {
   return out;
 }
 
-// Each dimension that is rolled splits the tensor in two; each combination of halves is copied as
-// one box.
+// Each rolled dimension splits the tensor in two; each combination of halves is copied as one box.
 static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
   Shape sizes(self.sizes()), moving;
@@ -73,7 +72,7 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
   return roll_dims(self, shift);
 }
 
-// A repeated dimension becomes two in an expanded view: the number of copies and its own size.
+// A repeated dimension becomes two dimensions of an expanded view: the copies, and the original.
 TensorRef repeat(Call, const Tensor& self, Ints repeats) {
   if (repeats.n < self.ndim)
     fail_arg(TT_SHAPE, "repeats",
@@ -91,7 +90,7 @@ TensorRef repeat(Call, const Tensor& self, Ints repeats) {
       fail_arg(TT_SHAPE, "repeats", "repeats is {}: entries must not be negative", repeats);
     int64_t total;
     if (__builtin_mul_overflow(r, n, &total))
-      fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the result's size overflows",
+      fail_arg(TT_SHAPE, "repeats", "repeats is {}, self is {}: the size of the result overflows",
                repeats, self.sizes());
     if (r != 1 && n != 1) {
       split.push_back(1);

@@ -6,7 +6,7 @@
 
 namespace TT_NS::impl {
 
-// A 1-D tensor without elements fits everywhere.
+// A 1-D tensor without elements may be joined with any shape.
 static bool skipped(const Tensor& t) { return t.ndim == 1 && t.numel == 0; }
 
 struct Joined {
@@ -38,7 +38,7 @@ static Joined joined(TensorSpan tensors, int64_t dim) {
     for (int64_t d = 0; fits && d < t->ndim; d++) fits = d == j.dim || t->size(d) == first->size(d);
     if (!fits)
       fail_arg(TT_SHAPE, "tensors",
-               "tensors have shapes {} and {}: all sizes but that of dim {} must be equal",
+               "tensors have shapes {} and {}: all sizes except that of dim {} must be equal",
                first->sizes(), t->sizes(), j.dim);
     if (__builtin_add_overflow(j.shape[j.dim], t->size(j.dim), &j.shape[j.dim]))
       fail_arg(TT_SHAPE, "tensors", "the size of dim {} overflows", j.dim);
@@ -78,7 +78,7 @@ TensorRef stack(Call, TensorSpan tensors, int64_t dim) {
 }
 
 static int64_t split_dim(const Tensor& self, int64_t dim) {
-  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to split");
+  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: must have at least one dimension");
   return wrap_dim(dim, self.ndim);
 }
 
@@ -122,13 +122,13 @@ TensorList split_with_sizes(Call, const Tensor& self, Ints split_sizes, int64_t 
 }
 
 TensorList chunk(Call, const Tensor& self, int64_t chunks, int64_t dim) {
-  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to split");
+  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: must have at least one dimension");
   if (chunks < 1 || chunks > INT32_MAX)
     fail_arg(TT_INVALID_ARG, "chunks", "chunks is {}: must be in [1, {}]", chunks, INT32_MAX);
   const int64_t d = wrap_dim(dim, self.ndim);
   const int64_t n = self.size(d);
   if (n) return op::split(self, n / chunks + (n % chunks != 0), d);
-  Shape none;  // as many empty parts as asked for
+  Shape none;  // empty parts, so that there are `chunks`
   none.resize(chunks, 0);
   return op::split_with_sizes(self, none, d);
 }

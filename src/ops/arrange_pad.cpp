@@ -38,8 +38,9 @@ static Shape padded(const Tensor& self, const Pads& pads) {
         TT_NS::min<int64_t>(before, 0) + TT_NS::min<int64_t>(after, 0) < -size;
     if (cropped_away || __builtin_add_overflow(size, before, &n) ||
         __builtin_add_overflow(n, after, &n) || n < 0)
-      fail_arg(TT_INVALID_ARG, "pad", "pad is {}: dimension {} of self {} cannot become so long",
-               pads.pad, d, self.sizes());
+      fail_arg(TT_INVALID_ARG, "pad",
+               "pad is {}, self is {}: the size of dimension {} would be invalid", pads.pad,
+               self.sizes(), d);
     out[d] = n;
   }
   checked_numel(out, self.dtype, "pad");
@@ -73,13 +74,13 @@ TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& valu
 
 // ---- reflect, replicate, circular: each padded dimension by indices ----
 
-// The element of a dimension of size n at position i of the padded one; i < 0 is before it.
+// Returns the index in a dimension of size n of position i of the padded one; i < 0 is before it.
 static int64_t source(int64_t i, int64_t n, int64_t mode) {
   if (mode == kPaddingReplicate) return clamp<int64_t>(i, 0, n - 1);
   if (i < 0) return -i;
   return i < n ? i : 2 * (n - 1) - i;
 }
-// The same for circular padding: the part of a cropped dimension that remains is repeated.
+// The same for circular padding: repeats the part of a cropped dimension that remains.
 static int64_t circular_source(int64_t i, int64_t n, int64_t before, int64_t after) {
   const int64_t from = before < 0 ? -before : 0;
   const int64_t rest = n - from + (after < 0 ? after : 0);
@@ -152,7 +153,7 @@ static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
 TensorRef pad(Call, const Tensor& input, Ints pad, int64_t mode, const Scalar* value) {
   if (mode == kPaddingConstant) return op::constant_pad_nd(input, pad, value ? *value : Scalar(0));
   if (value && !(value->real() == 0))
-    fail_arg(TT_INVALID_ARG, "value", "value is given: it has no meaning for this mode");
+    fail_arg(TT_INVALID_ARG, "value", "value is given: only mode constant uses it");
   check_borders(input, pad, mode);
   return op::pad_indexed(input, pad, mode);
 }

@@ -16,7 +16,7 @@ static Dtype compute_dtype(const Tensor& t) {
   return t.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
 }
 
-// t with contiguous rows.
+// Returns t with contiguous rows.
 static TensorRef with_rows(const Tensor& t) {
   return t.size(3) <= 1 || t.stride(3) == 1 ? TensorRef::share(&t) : dense_input(t);
 }
@@ -65,8 +65,8 @@ static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const 
   set_dropout(p, dropout_p, rng);
 }
 
-// In memory (batch, queries, heads, width), as the projection that follows wants it, and as PyTorch
-// has it.
+// Allocates the result in memory order (batch, queries, heads, width), as PyTorch does and the
+// following projection reads it.
 static TensorRef result_like(const Tensor& q, int64_t width) {
   const int64_t sizes[4] = {q.size(0), q.size(1), q.size(2), width};
   const int64_t strides[4] = {q.size(2) * q.size(1) * width, width, q.size(1) * width, 1};
@@ -131,7 +131,7 @@ TensorTriple attention_backward(Call, const Tensor& grad, const Tensor& query, c
           op::to_dtype(*dv, query.dtype)};
 }
 
-// 1 / (1 - p) where the kernels keep a weight, else 0: (batch, heads, queries, keys).
+// 1 / (1 - p) for weights that the kernels keep, else 0: (batch, heads, queries, keys).
 TensorRef attention_keep(Call, const Tensor& query, int64_t keys, double dropout_p,
                          const Rng& rng) {
   AttentionPlan rule;
@@ -146,7 +146,7 @@ TensorRef attention_keep(Call, const Tensor& query, int64_t keys, double dropout
   return op::mul(*op::slice(words, 3, 0, keys), Scalar(rule.keep_scale));
 }
 
-// ---- the composite: checks, and four dimensions ----
+// ---- the composite: checks, and reshapes to four dimensions ----
 
 static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask,
                          bool causal) {
@@ -155,8 +155,8 @@ static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, cons
   check_same_device(q, "query", k, "key");
   check_same_device(q, "query", v, "value");
   if (q.dtype != k.dtype || q.dtype != v.dtype)
-    fail_arg(TT_DTYPE, "key", "query is {}, key {}, value {}: must have one dtype", fmt(q.dtype),
-             fmt(k.dtype), fmt(v.dtype));
+    fail_arg(TT_DTYPE, "key", "query is {}, key {}, value {}: must have the same dtype",
+             fmt(q.dtype), fmt(k.dtype), fmt(v.dtype));
   if (q.ndim < 2 || k.ndim < 2 || v.ndim < 2)
     fail_arg(TT_SHAPE, "query", "query is {}, key {}, value {}: must have at least 2 dimensions",
              q.sizes(), k.sizes(), v.sizes());
@@ -168,7 +168,7 @@ static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, cons
   if (!mask) return;
   if (causal)
     fail_arg(TT_INVALID_ARG, "attn_mask",
-             "attn_mask is given and is_causal is true: only one of them can be");
+             "attn_mask is given and is_causal is true: only one of them is allowed");
   check_same_device(q, "query", *mask, "attn_mask");
   if (mask->dtype != Dtype::kBool && mask->dtype != q.dtype && mask->dtype != Dtype::kF32)
     fail_arg(TT_DTYPE, "attn_mask",
@@ -176,12 +176,12 @@ static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, cons
              fmt(mask->dtype), fmt(q.dtype));
 }
 
-// The leading dimensions of x (all but the last two, heads kept apart if there are groups).
+// The leading dimensions of x: all but the last two, and without the heads if there are groups.
 static Ints lead(const Tensor& x, int64_t kept) {
   return x.ndim > kept ? x.sizes().slice(0, x.ndim - kept) : Ints{};
 }
 
-// x as (batch, heads, rows, width): `outer` are the common dimensions before the heads.
+// Returns x as (batch, heads, rows, width); `outer` are the common dimensions before the heads.
 static TensorRef four_dims(const Tensor& x, Ints outer, int64_t heads) {
   Shape whole(outer);
   for (int64_t n : {heads, x.size(-2), x.size(-1)}) whole.push_back(n);
@@ -205,8 +205,9 @@ TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& 
   if (enable_gqa) {
     if (query.ndim < 3 || key_heads != value_heads || key_heads == 0 || heads % key_heads != 0)
       fail_arg(TT_SHAPE, "key",
-               "query has {} heads, key {}, value {}: must be a multiple of equal numbers", heads,
-               key_heads, value_heads);
+               "query has {} heads, key {}, value {}: key and value must have equal numbers that "
+               "divide query's",
+               heads, key_heads, value_heads);
   } else {
     const Shape all = broadcast_shapes(
         broadcast_shapes(Ints(&heads, 1), Ints(&key_heads, 1), "query's heads", "key's"),

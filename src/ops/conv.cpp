@@ -6,8 +6,8 @@
 
 namespace TT_NS {
 
-// A parameter with one entry per spatial dimension: out[0 … n) = list, whose only entry stands for
-// all dimensions; an empty list stands for `fallback`.
+// Expands a parameter to one entry per spatial dimension, out[0 … n). A single entry applies to all
+// dimensions; an empty list means `fallback`.
 static void expand_dims_list(Ints list, int64_t n, int64_t fallback, int64_t min_value,
                              const char* arg, int64_t* out) {
   if (list.n > 1 && list.n != n)
@@ -16,15 +16,14 @@ static void expand_dims_list(Ints list, int64_t n, int64_t fallback, int64_t min
     if (list.n == 0) out[d] = fallback;
     else out[d] = list[list.n == 1 ? 0 : d];
     if (out[d] < min_value)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: its entries must be at least {}", arg, list,
-               min_value);
+      fail_arg(TT_INVALID_ARG, arg, "{} is {}: entries must be at least {}", arg, list, min_value);
   }
 }
 
-// The last tile of a plan may be that many times as long as its data.
+// The last tile of a plan may be this many times as long as its data.
 constexpr int64_t kOffsetSlack = 8;
 
-// a * b + c; fails if it overflows.
+// Returns a * b + c; fails on overflow.
 static int64_t mul_add(int64_t a, int64_t b, int64_t c, const char* arg) {
   int64_t r;
   if (__builtin_mul_overflow(a, b, &r) || __builtin_add_overflow(r, c, &r))
@@ -32,8 +31,8 @@ static int64_t mul_add(int64_t a, int64_t b, int64_t c, const char* arg) {
   return r;
 }
 
-// PyTorch's rule (c10/core/MemoryFormat.h): strides grow from channels over the spatial dimensions
-// to the batch. A tensor that is dense in both orders is not channels last.
+// PyTorch's rule (c10/core/MemoryFormat.h): strides increase from channels over the spatial
+// dimensions to the batch. A tensor that is dense in both orders is not channels last.
 static bool is_channels_last(const Tensor& t) {
   if (t.ndim < 4 || t.ndim > 5 || t.stride(1) == 0) return false;
   static constexpr int64_t kInnermostFirst[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
@@ -54,13 +53,13 @@ static void check_operands(const Tensor& input, const Tensor& weight, const Tens
     fail_arg(TT_NOT_IMPLEMENTED, "input",
              "input is bool: convolutions of bool tensors are not defined");
   if (input.dtype != weight.dtype)
-    fail_arg(TT_DTYPE, "weight", "input is {}, weight is {}: must have one dtype", fmt(input.dtype),
-             fmt(weight.dtype));
+    fail_arg(TT_DTYPE, "weight", "input is {}, weight is {}: must have the same dtype",
+             fmt(input.dtype), fmt(weight.dtype));
   if (!bias) return;
   check_same_device(input, "input", *bias, "bias");
   if (bias->dtype != input.dtype)
-    fail_arg(TT_DTYPE, "bias", "bias is {}, input is {}: must have one dtype", fmt(bias->dtype),
-             fmt(input.dtype));
+    fail_arg(TT_DTYPE, "bias", "bias is {}, input is {}: must have the same dtype",
+             fmt(bias->dtype), fmt(input.dtype));
   if (bias->ndim != 1 || bias->numel != out_channels)
     fail_arg(TT_SHAPE, "bias", "bias is {}: must be [{}], one value per channel of the result",
              bias->sizes(), out_channels);
@@ -80,7 +79,7 @@ static void check_channels(const Tensor& input, const Tensor& weight, const Conv
              weight.sizes(), p.groups, channels);
 }
 
-// The size of the result in dimension d, of an input of this size; k, stride, pad and dil are set.
+// Size of the result in dimension d for an input of this size; k, stride, pad and dil are set.
 static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t size,
                            int64_t output_padding) {
   const int64_t window = mul_add(s.dil[d], s.k[d] - 1, 1, "dilation");
@@ -91,7 +90,8 @@ static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t s
                size, d);
     if (output_padding >= s.stride[d] && output_padding >= s.dil[d])
       fail_arg(TT_INVALID_ARG, "output_padding",
-               "output_padding is {}, stride {}, dilation {}: must be smaller than either of them",
+               "output_padding is {}, stride is {}, dilation is {}: must be less than stride or "
+               "dilation",
                output_padding, s.stride[d], s.dil[d]);
     int64_t full = mul_add(size - 1, s.stride[d], window, "stride");
     full = mul_add(output_padding, 1, full, "output_padding");
@@ -103,14 +103,15 @@ static int64_t result_size(const ConvShape& s, int d, bool transposed, int64_t s
   const int64_t padded = mul_add(size, 1, both_pads, "padding");
   if (padded < window)
     fail_arg(TT_SHAPE, "weight",
-             "padded input has size {} in a spatial dimension, the window {}: must not be larger",
+             "the padded input has size {} in a spatial dimension, the window {}: the window must "
+             "not be larger",
              padded, window);
   return (padded - window) / s.stride[d] + 1;
 }
 
-// Kernels compute the offset of any coordinate of a window in the padded input, so it must not
-// overflow. A stride to a second window or a dilation to a second tap that does not exist is cut to
-// the padded size.
+// Kernels compute the offset of any position of a window in the padded input, so it must not
+// overflow. The stride to a nonexistent second window, or the dilation to a nonexistent second tap,
+// is limited to the padded size.
 static void check_padded(ConvShape* s, int64_t item, Ints padding) {
   const int64_t channels = mul_add(s->groups, max(s->ci, s->co), 0, "groups");
   int64_t bytes = mul_add(channels, item * kOffsetSlack, 0, "groups");
@@ -126,7 +127,7 @@ static void check_padded(ConvShape* s, int64_t item, Ints padding) {
   }
 }
 
-// What the operands of a convolution are converted to.
+// The dtype to which the operands of a convolution are converted.
 static Dtype compute_dtype(Dtype d) {
   if (d == Dtype::kF64 || d == Dtype::kC128) return Dtype::kF64;
   return is_differentiable(d) ? Dtype::kF32 : Dtype::kI64;
@@ -139,8 +140,9 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
   if (nd < 1 || nd > kConvDims)
     fail_arg(TT_SHAPE, "weight", "weight is {}: must have 3 to 5 dimensions", weight.sizes());
   if (input.ndim != weight.ndim)
-    fail_arg(TT_SHAPE, "input", "input is {}, weight is {}: must have as many dimensions",
-             input.sizes(), weight.sizes());
+    fail_arg(TT_SHAPE, "input",
+             "input is {}, weight is {}: must have the same number of dimensions", input.sizes(),
+             weight.sizes());
   Conv c;
   ConvShape& s = c.s;
   int64_t output_padding[kConvDims];
@@ -189,7 +191,7 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
 
 namespace impl {
 
-// input, of nd spatial dimensions, with a batch dimension.
+// Returns input, of nd spatial dimensions, with a batch dimension.
 static TensorRef batched(const Tensor& input, const Tensor& weight, int64_t nd) {
   if (weight.ndim != nd + 2)
     fail_arg(TT_SHAPE, "weight", "weight is {}: must have {} dimensions", weight.sizes(), nd + 2);
@@ -206,8 +208,8 @@ static TensorRef conv_nd(int64_t nd, const Tensor& input, const Tensor& weight, 
   return input.ndim == nd + 2 ? std::move(y) : op::view(*y, y->sizes().slice(1, y->ndim));
 }
 
-// padding = "same": the result has the size of the input. Half of the padding goes to each side, an
-// odd zero to the end, where it is added to the input.
+// padding = "same": the result has the size of the input. Half of the padding is on each side; an
+// odd zero is appended to the input.
 static TensorRef conv_same(int64_t nd, const Tensor& input, const Tensor& weight,
                            const Tensor* bias, Ints stride, Ints dilation, int64_t groups) {
   TensorRef x = batched(input, weight, nd);

@@ -1,8 +1,8 @@
 // convolution and convolution_backward: layouts, dtypes and plans. Each operand of y = conv(x, w)
-// is computed from the other two in one of these ways:
+// is computed from the other two on one of these paths:
 //   pointwise    windows of one pixel: matrix products
 //   interleaved  few channels and many images, f32: kernels/cpu/conv/batch_interleaved.cpp
-//   gathered     all else, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
+//   gathered all others, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
 #include "ops/conv_primitives.h"
 
 #include "ops/gen/impls.h"
@@ -16,7 +16,7 @@ namespace TT_NS {
 static TensorRef new_last(Ints sizes, Dtype d, Device device) {
   return new_strided(sizes, channels_last_strides(sizes), d, device);
 }
-// t with its channels last, in dtype d.
+// Returns t with channels last, in dtype d.
 static TensorRef with_channels_last(const Tensor& t, Dtype d) {
   if (t.dtype == d && (t.numel == 0 || strides_match(t, channels_last_strides(t.sizes()))))
     return TensorRef::share(&t);
@@ -24,7 +24,7 @@ static TensorRef with_channels_last(const Tensor& t, Dtype d) {
   copy_elements(*out, t);
   return out;
 }
-// A result with channels last in the memory order and dtype that the caller gets.
+// Converts a result with channels last to the memory order and dtype of the caller.
 static TensorRef in_format(TensorRef t, bool last, Dtype d) {
   Shape rows(t->sizes());
   contiguous_strides(t->sizes(), rows.data());
@@ -53,7 +53,7 @@ template <class Plan> static void set_weight_strides(Plan* p, const Tensor& w) {
     p->w_k[d] = d < kConvDims + 2 - w.ndim ? 0 : w.stride(d - kConvDims + w.ndim);
 }
 
-// x, channels last, with the padding of its rows.
+// Copies x (channels last) with padded rows.
 static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   const int64_t sizes[3] = {c.s.n * c.s.x[0] * c.s.x[1], width, c.s.ci};
   TensorRef out = new_tensor(sizes, c.compute, c.device);
@@ -65,7 +65,7 @@ static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
   return out;
 }
 
-// y from x, or x from y: channels last, or first where the plan takes that.
+// Computes y from x, or x from y: channels last, or first if the plan supports it.
 static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                const Tensor& weight, const Tensor* bias) {
   TensorRef src = with_channels_last(source, c.compute);
@@ -94,7 +94,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   return out;
 }
 
-// The weight's gradient from x and y's, in the memory order of the weight.
+// Computes the weight's gradient from x and y's gradient, in the memory order of the weight.
 static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   TensorRef x = with_channels_last(input, c.compute);
   TensorRef y = with_channels_last(grad, c.compute);
@@ -119,13 +119,13 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
 
 // ---- pointwise: windows of one pixel ----
 
-// Dense in the memory order of the result.
+// Returns whether t is dense in the memory order of the result.
 static bool in_result_order(const Conv& c, const Tensor& t) {
   return c.last ? strides_match(t, channels_last_strides(t.sizes())) : t.contiguous();
 }
-// Up to this size a weight stays in the second-level cache, and gathered_conv, which reads pixels
-// with channels last in place, beats a matrix product, which would pack them first (1.2 times the
-// time on one thread and two).
+// Up to this size a weight stays in the L2 cache, and gathered_conv, which reads channels-last
+// pixels in place, beats a matrix product, which would pack them first (1.2 times the time on one
+// thread and on two).
 constexpr int64_t kLightWeight = 1 << 18;  // bytes
 static bool reads_in_place(const Conv& c, const Tensor& weight) {
   return c.last && weight.numel * weight.item_size() <= kLightWeight;
@@ -135,7 +135,7 @@ static bool windows_are_pixels(const ConvShape& s) {
     if (s.k[d] != 1 || s.stride[d] != 1 || s.pad[d] != 0) return false;
   return true;
 }
-// Whether matrix products of a and b serve; either may be the weight, whose order does not matter.
+// Returns whether matrix products of a and b apply; the order of a weight does not matter.
 static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool b_is_weight) {
   const ConvShape& s = c.s;
   if (!windows_are_pixels(s) || s.groups != 1) return false;
@@ -145,12 +145,12 @@ static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool b
   if (a.numel == 0 || b.numel == 0 || s.x[0] * s.x[1] * s.x[2] < 64) return false;
   return in_result_order(c, a) && (b_is_weight || in_result_order(c, b));
 }
-// (n, channels, pixels), of a tensor with channels first.
+// Returns a channels-first tensor as (n, channels, pixels).
 static TensorRef as_planes(const Tensor& t) {
   const int64_t sizes[3] = {t.size(0), t.size(1), t.numel / (t.size(0) * t.size(1))};
   return new_alias(t, sizes, {});
 }
-// (n * pixels, channels), of a tensor with channels last.
+// Returns a channels-last tensor as (n * pixels, channels).
 static TensorRef as_pixels(const Tensor& t) {
   const int64_t sizes[2] = {t.numel / t.size(1), t.size(1)};
   const int64_t strides[2] = {t.size(1), 1};
@@ -203,7 +203,7 @@ static bool is_interleaved(const Conv& c, ConvMode mode) {
   return !c.last && !c.weight_last && !c.complex && c.compute == Dtype::kF32 &&
          conv_interleaves(c.s, mode);
 }
-// Images of this size in the interleaved layout; lead and full as NULL: without a border.
+// Converts images of this size to the interleaved layout; NULL lead and full mean no border.
 static TensorRef interleave(const Conv& c, const Tensor& t, const int64_t* size,
                             const int64_t* lead, const int64_t* full) {
   TensorRef src = TensorRef::share(&t);
@@ -226,7 +226,7 @@ template <class Plan> static void set_flat_strides(Plan* p, const Tensor& w) {
   p->w_k[0] = w.ndim == 3 ? 0 : w.stride(w.ndim - 2);
   p->w_k[1] = w.stride(w.ndim - 1);
 }
-// y from x; x from y, by the flipped weight.
+// Computes y from x, or x from y by the flipped weight.
 static TensorRef interleaved_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                   const Tensor& weight, const Tensor* bias) {
   TensorRef w = in_dtype(weight, c.compute);
@@ -272,7 +272,7 @@ static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Te
 
 // ---- the primitives ----
 
-// What is computed from the other two operands of y = conv(x, w).
+// The operand of y = conv(x, w) to compute from the other two.
 enum class ConvOperand { kX, kY, kWeight };
 
 // kY: a = x, b = w. kX: a = y, b = w. kWeight: a = x, b = y. In dtype c.compute.
@@ -290,14 +290,14 @@ static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& 
   return gathered_conv(c, mode, a, b, bias);
 }
 
-// The real (0) or imaginary (1) parts of a complex tensor, in place.
+// Views the real (0) or imaginary (1) parts of a complex tensor.
 static TensorRef part(const Tensor& t, int i) {
   const Dtype d = t.dtype == Dtype::kC128 ? Dtype::kF64 : Dtype::kF32;
   Shape strides(t.strides());
   for (int64_t k = 0; k < t.ndim; k++) strides[k] *= 2;
   return new_alias(t, t.sizes(), strides, advance(t.data, i * item_size(d)), d);
 }
-// (ar + i ai) (br + i bi), by four real convolutions.
+// Computes (ar + i ai) (br + i bi) by four real convolutions.
 static TensorRef compute_complex(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
                                  const Tensor& b) {
   TensorRef ar = part(a, 0);
@@ -315,7 +315,7 @@ static TensorRef compute_complex(const Conv& c, ConvOperand operand, Dtype d, co
   copy_elements(*out_im, *im);
   return out;
 }
-// A bias per channel that broadcasts to t.
+// Returns a bias per channel in a shape that broadcasts to t.
 static TensorRef per_channel(const Tensor& bias, const Tensor& t) {
   Shape sizes(t.sizes());
   Shape strides(t.sizes());
@@ -326,7 +326,8 @@ static TensorRef per_channel(const Tensor& bias, const Tensor& t) {
   return new_alias(bias, sizes, strides);
 }
 
-// The operand, from a and b as for compute_real(), in dtype d and in the memory order of results.
+// Computes the operand from a and b (see compute_real()), in dtype d and the memory order of
+// results.
 static TensorRef compute_operand(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
                                  const Tensor& b, const Tensor* bias) {
   TensorRef out =
@@ -354,7 +355,7 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
   const Conv c = check_conv(input, weight, nullptr,
                             {stride, padding, dilation, transposed, output_padding, groups});
   const Dtype d = input.dtype;
-  // Where both gradients are gathered, one conversion of grad serves both.
+  // If both gradients are gathered, grad is converted only once.
   const bool gathered = !c.complex && !is_pointwise(c, grad, input, false) &&
                         !is_interleaved(c, kConvForward) && !is_interleaved(c, kConvData);
   const bool convert = want_input && want_weight && gathered;

@@ -7,8 +7,8 @@
 
 namespace TT_NS {
 
-// The parameters of a convolution as its caller gives them. Lists have one entry per spatial
-// dimension, or one for all; an empty one stands for the default.
+// The parameters of a convolution as passed by the caller. Lists have one entry per spatial
+// dimension, or one for all; an empty list means the default.
 struct ConvParams {
   Ints stride, padding, dilation;
   bool transposed;
@@ -16,14 +16,14 @@ struct ConvParams {
   int64_t groups;
 };
 
-// A checked convolution: y = conv(x, w). Of a transposed one y is the input and x the result.
+// A checked convolution y = conv(x, w). For a transposed one, y is the input and x the result.
 struct Conv {
   ConvShape s;
   Shape x, y, w;  // sizes of the tensors
-  Dtype compute;  // f32, f64 or i64; of complex tensors: of their parts
+  Dtype compute;  // f32, f64 or i64; for complex tensors, that of their parts
   Device device;
   bool last;         // results are channels_last
-  bool weight_last;  // the weight is, and so is its gradient
+  bool weight_last;  // the weight and its gradient are channels_last
   bool complex;
 };
 

@@ -22,7 +22,7 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
 
 static TensorRef moved(const Tensor& src, Device to) {
   if (src.device == to) return TensorRef::share(&src);
-  // A device of the application copies from and to the CPU and itself.
+  // A device of the application copies between itself and the CPU.
   const bool apart = (src.device.type == TT_EXT && to.type != TT_META) ||
                      (to.type == TT_EXT && src.device.type != TT_META);
   if (apart && !src.is_cpu() && to.type != TT_CPU) return moved(*moved(src, kCpuDevice), to);
@@ -51,18 +51,18 @@ void copy_(Call, Tensor& self, const Tensor& src) {
 // Strides of TT_CHANNELS_LAST and TT_CHANNELS_LAST_3D.
 static Shape last_strides(Ints sizes, int64_t memory_format) {
   if (memory_format != TT_CHANNELS_LAST && memory_format != TT_CHANNELS_LAST_3D)
-    fail_arg(TT_INVALID_ARG, "memory_format", "memory_format is {}: there is none of this number",
+    fail_arg(TT_INVALID_ARG, "memory_format", "memory_format is {}: there is no such value",
              memory_format);
   const int64_t ndim = memory_format == TT_CHANNELS_LAST ? 4 : 5;
   if (sizes.n != ndim)
-    fail_arg(TT_SHAPE, "memory_format", "self is {}: channels last is for {} dimensions", sizes,
-             ndim);
+    fail_arg(TT_SHAPE, "memory_format", "self is {}: must have {} dimensions for channels last",
+             sizes, ndim);
   return channels_last_strides(sizes);
 }
 
 TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
   Shape last;
-  Ints strides;  // none: row-major
+  Ints strides;  // empty: row-major
   if (memory_format == TT_PRESERVE) {
     if (self.dense()) strides = self.strides();
   } else if (memory_format != TT_CONTIGUOUS) {
@@ -82,7 +82,7 @@ TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
 }
 TensorRef to_device(Call, const Tensor& self, Device device) { return moved(self, device); }
 
-// True if t has the strides of a clone with this memory format.
+// Returns whether t has the strides of a clone with this memory format.
 static bool has_format(const Tensor& t, int64_t memory_format) {
   if (memory_format == TT_PRESERVE) return true;
   if (memory_format == TT_CONTIGUOUS) return t.contiguous();

@@ -15,8 +15,8 @@ Dtype widen(Dtype d) {
 
 // ---- dtypes ----
 
-// As torch.result_type: tensors with dimensions decide; 0-dim tensors, then numbers, count only if
-// their category is higher.
+// Like torch.result_type: tensors with dimensions determine the dtype; 0-dim tensors, then numbers,
+// count only if their category is higher.
 static Dtype combine(Dtype higher, Dtype lower) {
   if (higher == Dtype::kNone || lower == Dtype::kNone)
     return higher == Dtype::kNone ? lower : higher;
@@ -50,13 +50,15 @@ static Dtype compute_dtype(const ElementSpec& spec, Dtype common) {
   return common;
 }
 
-// The declared name of operand i; for n operands and i >= n, of the functor's scalar i - n.
+// Returns the declared name of operand i; for n operands and i >= n, of scalar i - n of the
+// functor.
 static const char* arg_name(const ElementSpec& spec, int64_t i) {
   const char* name = spec.names;
   for (; i > 0; i--) name += strlen(name) + 1;
   return name;
 }
-// The name of the first operand or scalar whose dtype is bad; if there is none, of the first operand.
+// Returns the name of the first operand or scalar with a bad dtype; if there is none, of the first
+// operand.
 template <class F> static const char* find_arg(const ElementSpec& spec, Operands ins,
                                                const Param& p0, const Param& p1, F bad) {
   int i = 0;
@@ -74,10 +76,10 @@ template <class F> static const char* find_arg(const ElementSpec& spec, Operands
 struct Types {
   Dtype common, compute, out;
 };
-// A number that multiplies operands of dtype d.
+// Checks a number that multiplies operands of dtype d.
 static void check_factor(const Scalar& s, Dtype d, const char* arg) {
   if (s.is_bool() && d != Dtype::kBool)
-    fail_arg(TT_DTYPE, arg, "{} is {}: a bool is taken for bool operands only, these are {}", arg,
+    fail_arg(TT_DTYPE, arg, "{} is {}: a bool is allowed for bool operands only, these are {}", arg,
              s.i != 0, fmt(d));
   if (s.category() > 1 && category(d) < 2)
     fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
@@ -132,9 +134,11 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
   const int64_t max_value = int64_t(UINT64_MAX >> (64 - bits + is_signed));
   const int64_t min_value = is_signed ? -max_value - 1 : 0;
   if (min && min->is_int() && min->i > max_value)
-    fail_arg(TT_INVALID_ARG, "min", "min is {}: no {} is as large", min->i, fmt(self.dtype));
+    fail_arg(TT_INVALID_ARG, "min", "min is {}: {} has no values that large", min->i,
+             fmt(self.dtype));
   if (max && max->is_int() && max->i < min_value)
-    fail_arg(TT_INVALID_ARG, "max", "max is {}: no {} is as small", max->i, fmt(self.dtype));
+    fail_arg(TT_INVALID_ARG, "max", "max is {}: {} has no values that small", max->i,
+             fmt(self.dtype));
 }
 
 // ---- shapes ----
@@ -171,7 +175,7 @@ static Device result_device(const ElementSpec& spec, Operands ins) {
   return decides ? decides->t->device : kCpuDevice;
 }
 
-// Keeps the stride order of the first operand that has the result's shape.
+// Uses the stride order of the first operand that has the result's shape.
 static TensorRef new_result(Operands ins, Ints shape, Dtype dtype, Device device) {
   for (const Operand& o : ins) {
     if (!o.t || !same(o.t->sizes(), shape)) continue;
@@ -221,8 +225,8 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
   launch(*spec.kernel, out.device, &plan, plan.n);
 }
 
-// ---- the short way: dense operands of one geometry in a dtype that is computed as it is, and
-// numbers ----
+// ---- fast path: dense operands of equal geometry in a dtype that needs no conversion, and numbers
+// ----
 
 // same_geometry for few dims, without calls.
 static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
@@ -236,7 +240,7 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
   return differ == 0;
 }
 
-// d, if the operator takes operands of it as they are; else kNone.
+// Returns d if the operator computes operands of d without conversion, else kNone.
 static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
   const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) ||
@@ -247,12 +251,12 @@ static TT_INLINE bool is_plain(const ElementSpec& spec) {
   return !spec.masks && !spec.promote_params && spec.compute == Compute::kWiden;
 }
 
-// False for a scalar that may not be one of dtype d.
+// Returns false for a scalar that cannot have dtype d.
 static TT_INLINE bool is_plain(const Param& p, Dtype d) {
   if ((p.v.kind & ~TT_SCALAR_INT) == 0 && p.v.i == int32_t(p.v.i)) return true;
   return p.v.kind > TT_SCALAR_INT && p.v.kind <= category(d) + 1;
 }
-// The dtype of such operands, kNone if they are not.
+// Returns the dtype of such operands, or kNone.
 static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const Param& p0) {
   if (ins.size() == 0 || !is_plain(spec)) return Dtype::kNone;
   const Tensor* first = nullptr;
@@ -358,13 +362,13 @@ static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands i
       continue;
     const char* name = arg_name(spec, &o - ins.begin());
     fail_arg(TT_INVALID_ARG, name,
-             "{} shares memory with the tensor that is written, but not element for element: clone "
+             "{} overlaps the tensor that is written: clone "
              "it first",
              name);
   }
 }
 
-// True if no operand overlaps dst, except by being the same elements.
+// Returns true if no operand overlaps dst, except with exactly the same elements.
 static bool plainly_safe(const Tensor& dst, Operands ins) {
   if (!dst.storage->writable || !dst.dense()) return false;
   const char* end = dst.data + dst.numel * dst.item_size();
@@ -396,7 +400,7 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
   int i = 0;
   for (const Operand& o : ins) {
     if (!broadcastable_to(sizes_of(o), self.sizes()))
-      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result's shape must be self's",
+      fail_arg(TT_SHAPE, "self", "self is {}, {} is {}: the result must have the shape of self",
                self.sizes(), arg_name(spec, i), sizes_of(o));
     i++;
   }

@@ -30,15 +30,15 @@ struct ElementSpec {
   const Kernel* kernel;
   DtypeRule rule;
   Compute compute;
-  bool no_complex;      // complex operands are refused
-  bool promote_params;  // the functor's scalars take part in promotion
-  bool factor;          // the functor's scalar multiplies operands: their dtype must hold it
+  bool no_complex;      // complex operands are rejected
+  bool promote_params;  // the functor's scalars are promoted, too
+  bool factor;          // the functor's scalar multiplies operands, whose dtype must represent it
   uint8_t masks;        // bit i: input i is a bool mask, excluded from promotion
   uint8_t no_bool;      // status of a call with a bool operand; 0: bools are accepted
   const char* names;    // of the operands, then of the functor's scalars, each NUL-terminated
 };
 
-// A tensor, or a number that is weak in promotion.
+// A tensor, or a number that promotes by category only.
 struct Operand {
   const Tensor* t;
   const Scalar* s;
@@ -83,8 +83,8 @@ Dtype widen(Dtype d);  // the compute dtype of arithmetic
 // dst[...] = src, broadcast and converted; both must be on one device.
 void copy_elements(Tensor& dst, const Tensor& src);
 void fill_elements(Tensor& dst, const Scalar& value);
-// The same two on devices of the application (ext/backend.cpp). Set when the first such device is
-// registered.
+// The same two functions for devices of the application (ext/backend.cpp), set when the first such
+// device is registered.
 struct ExtElements {
   void (*copy)(Tensor& dst, const Tensor& src);
   void (*fill)(Tensor& dst, const Scalar& value);

@@ -74,7 +74,7 @@ TensorRef full_like(Call, const Tensor& self, const Scalar& value, Dtype dtype,
   return filled(like(self, dtype, device), value);
 }
 
-// The number of elements of arange; integers are exact.
+// Returns the number of elements of arange; exact for integers.
 static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar& step) {
   const char* complex = nullptr;
   if (step.is_complex()) complex = "step";
@@ -126,12 +126,12 @@ TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) 
   return out;
 }
 
-// The n numbers from, from + step, … in float64 or complex128.
+// Returns the n numbers from, from + step, … in float64 or complex128.
 static TensorRef ramp(const Scalar& from, const Scalar& step, int64_t n) {
   return op::add(*op::mul(*op::arange(0, n, 1, Dtype::kF64), step), from);
 }
 
-// Half the numbers count from start, half from end, so that both are met exactly.
+// One half is computed from start, the other from end, so that both are exact.
 TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype,
                    Opt<Device> device) {
   const bool complex_range = start.is_complex() || end.is_complex();
@@ -140,7 +140,7 @@ TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
   if (complex_range && !is_complex(dtype))
     fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
              fmt(dtype));
-  const bool whole = category(dtype) < 2;  // integers: the bounds are cut first
+  const bool whole = category(dtype) < 2;  // integers: the bounds are truncated first
   check_fits(start, dtype, "start");
   check_fits(end, dtype, "end");
   const Scalar a = whole ? Scalar(start.to_int()) : start;

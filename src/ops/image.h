@@ -1,5 +1,5 @@
-// The two memory orders of images (N, C, H, W): row-major, and channels last, whose strides fall in
-// the order N, H, W, C.
+// The two memory orders of images (N, C, H, W): row-major, and channels last, whose strides
+// decrease in the order N, H, W, C.
 #pragma once
 
 #include "ops/impl.h"
@@ -8,11 +8,11 @@ namespace TT_NS {
 
 // True for 4-dim tensors that are not row-major and whose strides follow channels last.
 bool channels_last(const Tensor& t);
-// Whether t has these strides; those of dimensions of size 1 do not count.
+// Returns whether t has these strides; those of dimensions of size 1 are ignored.
 bool strides_match(const Tensor& t, Ints strides);
 // A dense, uninitialised tensor, channels last if `last`. The sizes are not checked.
 TensorRef new_image(Ints sizes, bool last, Dtype dtype, Device device);
-// t, or a dense copy of it in this order and dtype. The copy is not recorded.
+// Returns t, or a dense copy in this order and dtype. The copy is not recorded.
 TensorRef image_input(const Tensor& t, bool last, Dtype dtype);
 
 }  // namespace TT_NS

@@ -23,18 +23,16 @@ void check_index_dtype(const Tensor& t, const char* arg) {
 
 void check_fits(const Scalar& value, Dtype d, const char* arg) {
   if (!fits(value, d))
-    fail_arg(TT_INVALID_ARG, arg, "{} is {}{}: no {} has this value", arg, value.real(),
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}{}: {} cannot represent this value", arg, value.real(),
              value.imag() ? " and has an imaginary part" : "", fmt(d));
 }
 
 void check_writable(const Tensor& t, const char* arg) {
-  if (!t.storage->writable)
-    fail_arg(TT_INVALID_ARG, arg, "{} is read-only memory of the host", arg);
+  if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is in read-only memory", arg);
   if (!t.dense() && may_overlap_self(t.sizes(), t.strides()))
-    fail_arg(
-        TT_INVALID_ARG, arg,
-        "{} has shape {} and strides {}: several of its elements share one address, clone it first",
-        arg, t.sizes(), t.strides());
+    fail_arg(TT_INVALID_ARG, arg,
+             "{} has shape {} and strides {}: some elements share an address: clone it first", arg,
+             t.sizes(), t.strides());
 }
 
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
@@ -54,14 +52,13 @@ TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data) {
 
 static void check_inplace_result(const Tensor& self, const Tensor& r) {
   if (!same(self.sizes(), r.sizes()))
-    fail_arg(TT_SHAPE, "self", "self is {}, the result is {}: in place they must be equal",
-             self.sizes(), r.sizes());
+    fail_arg(TT_SHAPE, "self", "self is {}, the result is {}: must be equal in place", self.sizes(),
+             r.sizes());
   if (!can_cast(r.dtype, self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: the result's dtype {} cannot be cast to it in place",
              fmt(self.dtype), fmt(r.dtype));
   if (!(self.device == r.device))
-    fail_arg(TT_DEVICE, "self",
-             "self is on {}, the result on {}: in place they must be on one device",
+    fail_arg(TT_DEVICE, "self", "self is on {}, the result on {}: must be on one device",
              fmt(self.device), fmt(r.device));
   check_writable(self, "self");
 }

@@ -15,39 +15,38 @@ using Inputs = std::initializer_list<const Tensor*>;
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
 void check_dtype_float(const Tensor& t, const char* arg);
 void check_index_dtype(const Tensor& t, const char* arg);        // int64 or int32
-void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number that is stored as a d
-// No two elements share an address, and the storage is not read-only.
+void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number to be stored in dtype d
+// Fails if two elements share an address or the storage is read-only.
 void check_writable(const Tensor& t, const char* arg);
 
-// A view of src with this geometry, linked to its base while gradients are recorded.
+// Makes a view of src with this geometry; it is linked to its base if gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
-// &op_as_strided once a view has been made, before that NULL. Autograd rebuilds the nodes of stale
-// views with it. It is a pointer so that a program without views links neither as_strided nor its
-// gradient.
+// &op_as_strided once a view has been made, else NULL. Autograd rebuilds the nodes of stale views
+// with it. A pointer, so that a program without views links neither as_strided nor its gradient.
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;
 
-// p + bytes, where p is NULL on META.
+// Returns p + bytes, or NULL if p is NULL (META).
 inline char* advance(char* p, int64_t bytes) {
   return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes));
 }
 
-// For in-place and _into variants of operators that compute the result first: writes r into dst and
-// bumps its version.
+// For in-place and _into variants of operators that first compute the result: copies r to dst and
+// increments its version.
 void copy_result(Tensor& dst, const Tensor& r, bool inplace);
-// For the in-place variant of a composite; it is recorded as copy_.
+// For the in-place variant of a composite, which is recorded as copy_.
 void replace_values(Tensor& self, const Tensor& r);
-// dst of an _into variant must have the shape and dtype of r, be writable and overlap no input.
+// The dst of an _into variant must have the shape and dtype of r, be writable and overlap no input.
 void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
-void check_apart(const Tensor& dst, TensorSpan inputs);  // dst shares no memory with them
+void check_apart(const Tensor& dst, TensorSpan inputs);  // fails if dst shares memory with them
 
-// t itself if it is row-major, else a row-major copy; not recorded by autograd.
+// Returns t itself if it is row-major, else a row-major copy; not recorded by autograd.
 TensorRef dense_input(const Tensor& t);
 // The same, converted to dtype d.
 TensorRef cast_input(const Tensor& t, Dtype d);
 
-// Runs a plan whose first member is `Stages run`: its stages in order on the CPU, the whole plan at
-// once on a device.
+// Runs a plan whose first member is `Stages run`: stage by stage on the CPU, the whole plan at once
+// on a device.
 void launch_stages(const Kernel& k, Device device, Stages* run);
 
 // Scratch memory of a plan, on the device of its tensors; NULL for 0 bytes.

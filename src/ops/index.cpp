@@ -33,7 +33,7 @@ static void check_same_dtype(const Tensor& self, const Tensor& src, const char* 
              fmt(src.dtype));
 }
 
-// A copy of `t` if writing `dst` could change it.
+// Returns a copy of t if writing dst could change it.
 static TensorRef apart_from(const Tensor& t, const Tensor& dst) {
   if (!may_share_memory(t, dst)) return TensorRef::share(&t);
   TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
@@ -50,10 +50,10 @@ static TensorRef row_major_copy(const Tensor& t) {
 
 static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (index.numel == 0) return d;  // of any shape and dtype
+  if (index.numel == 0) return d;  // may have any shape and dtype
   check_index_dtype(index, "index");
   if ((self.ndim ? self.ndim : 1) != (index.ndim ? index.ndim : 1))
-    fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have as many dimensions",
+    fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have the same number of dimensions",
              index.sizes(), self.sizes());
   const Geometry s(self);
   const Geometry i(index);
@@ -94,8 +94,8 @@ static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& inde
   const Geometry s(src);
   const Geometry i(index);
   if (s.ndim() != i.ndim())
-    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have as many dimensions", src.sizes(),
-             index.sizes());
+    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have the same number of dimensions",
+             src.sizes(), index.sizes());
   for (int64_t k = 0; k < s.ndim(); k++)
     if (i.size[k] > s.size[k])
       fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(),
@@ -126,7 +126,7 @@ TensorRef impl::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor&
   return out;
 }
 
-// A tensor of one element, seen in any shape.
+// Views a tensor of one element in any shape.
 static TensorRef number_as(const Scalar& value, const Tensor& like, Ints shape) {
   check_fits(value, like.dtype, "value");
   TensorRef one = new_tensor({}, like.dtype, like.device);
@@ -146,7 +146,7 @@ TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor
   return out;
 }
 
-// One position of `dim` after the other: within one, no target repeats.
+// Processes one position of `dim` after the other: within one position, no target repeats.
 static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index,
                                   const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
@@ -194,7 +194,7 @@ static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index
   return d;
 }
 
-// Whole slices of a at `dim` meet those of b.
+// Pairs whole slices of a at `dim` with those of b.
 static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
                    const Tensor& b) {
   if (b.numel == 0) return;
@@ -230,10 +230,11 @@ static void check_source(const Tensor& self, int64_t* dim, const Tensor& index,
   for (int64_t d = 0; fits && d < s.ndim(); d++)
     fits = b.size[d] == (d == *dim ? index.numel : s.size[d]);
   if (!fits)
-    fail_arg(TT_SHAPE, "source",
-             "source is {}, self is {}, index has {} elements: source must be as self, with size "
-             "{} in dim {}",
-             source.sizes(), self.sizes(), index.numel, index.numel, *dim);
+    fail_arg(
+        TT_SHAPE, "source",
+        "source is {}, self is {}, index has {} elements: source must have self's sizes, except "
+        "{} in dim {}",
+        source.sizes(), self.sizes(), index.numel, index.numel, *dim);
 }
 
 // Returns alpha * source.
@@ -241,7 +242,7 @@ static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor&
                                  const Tensor& source, const Scalar& alpha) {
   check_source(self, dim, index, source);
   if (!can_cast(alpha.natural_dtype(), self.dtype))
-    fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: it cannot be cast",
+    fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: alpha cannot be cast to self's dtype",
              fmt(alpha.natural_dtype()), fmt(self.dtype));
   if (alpha.is_one()) return TensorRef::share(&source);
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -284,13 +285,13 @@ TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& 
   return out;
 }
 
-// By a mask of the filled indices: value's gradient counts each of them once.
+// By a mask of the filled positions, so that value's gradient counts each of them once.
 TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index,
                                   const Tensor& value) {
   if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
   if (is_complex(value.dtype) && !is_complex(self.dtype))
-    fail_arg(TT_DTYPE, "value", "value is {}, self is {}: it cannot be cast", fmt(value.dtype),
-             fmt(self.dtype));
+    fail_arg(TT_DTYPE, "value", "value is {}, self is {}: value cannot be cast to self's dtype",
+             fmt(value.dtype), fmt(self.dtype));
   check_devices(self, index, nullptr, "");
   const int64_t d = check_vector(self, dim, index, true);
   Shape shape;

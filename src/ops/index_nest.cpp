@@ -85,7 +85,7 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
   check(plan, kernel_index_offsets, index, shape, strides, arg);
 }
 
-// Bytes from the first element to the end of the last one.
+// Returns the number of bytes from the first element to the end of the last one.
 static int64_t span_of(const Tensor& t) {
   int64_t last = 0;
   for (int64_t d = 0; d < t.ndim; d++) last += (t.size(d) - 1) * t.stride(d);

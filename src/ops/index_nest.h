@@ -1,5 +1,5 @@
 // Shared by operators with index tensors: loop nests over the positions that an index tensor
-// addresses, and the check of indices.
+// addresses, and checks of indices.
 #pragma once
 
 #include "ops/impl.h"
@@ -24,11 +24,11 @@ struct IndexedDim {
 };
 
 // Fails with INDEX, naming position, value and range, unless all indices are in [low, size) or
-// `allowed`.
+// equal to `allowed`.
 void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size,
                    int64_t allowed = kNoSkip);
 // offsets (int64, contiguous, `shape`) = or += the byte offsets of index, which broadcasts to
-// shape; checks as above.
+// shape; checked as above.
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
                    bool add);
 
@@ -37,7 +37,7 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
                const Tensor& b, const Tensor& index, const IndexedDim& dim);
 
-// The positions of the elements that are not 0: (ndim, count) int64, or with `flat` (1, count)
+// Returns the positions of the nonzero elements: (ndim, count) int64, or with `flat` (1, count)
 // positions in row-major order.
 TensorRef nonzero_positions(const Tensor& t, bool flat);
 

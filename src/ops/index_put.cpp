@@ -1,4 +1,4 @@
-// index and index_put: several index tensors at once, masks among them (NumPy's advanced indexing).
+// index and index_put: several index tensors at once, including masks (NumPy's advanced indexing).
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
@@ -16,8 +16,7 @@ class Advanced {
   Advanced(const Tensor& self, TensorSpan indices) : self_(self) {
     int64_t dim = 0;
     for (const Tensor* t : indices) dim = add(dim, t);
-    if (!n_indexed_)
-      fail_arg(TT_INDEX, "indices", "indices holds no tensor: at least one is needed");
+    if (!n_indexed_) fail_arg(TT_INDEX, "indices", "indices has no tensor: at least one is needed");
     for (; dim < self.ndim; dim++) keep(dim);
     place_dims();
   }
@@ -59,7 +58,7 @@ class Advanced {
   }
 
  private:
-  // A dimension of self, or several that one mask takes together.
+  // A dimension of self, or several dimensions indexed by one mask.
   struct Dim {
     int64_t size, stride;  // bytes
     TensorRef index;
@@ -105,9 +104,9 @@ class Advanced {
     const int64_t n = mask.ndim;
     if (!same(mask.sizes(), self_.sizes().slice(dim, dim + n)))
       fail_arg(TT_INDEX, "indices",
-               "a mask is {}: must have the sizes {} of the dimensions that it stands for",
+               "a mask is {}: must have the sizes {} of the dimensions that it indexes",
                mask.sizes(), self_.sizes().slice(dim, dim + n));
-    if (n == 0) fail_arg(TT_INDEX, "indices", "a mask is 0-dim: give it a dimension");
+    if (n == 0) fail_arg(TT_INDEX, "indices", "a mask is 0-dim: must have at least one dimension");
     bool one_run = true;
     for (int64_t d = dim; d + 1 < dim + n; d++)
       one_run &= stride(d) == stride(d + 1) * self_.size(d + 1);
@@ -123,7 +122,7 @@ class Advanced {
     return dim + n;
   }
 
-  // The index dimensions replace the indexed ones if these are adjacent, else they come first.
+  // The index dimensions replace the indexed ones if those are adjacent, else they come first.
   void place_dims() {
     bool first = true, ended = false, neighbours = true;
     for (int64_t d = 0; d < dims_.size(); d++) {
@@ -158,7 +157,7 @@ class Advanced {
     return true;
   }
 
-  // The one index tensor that the kernel reads: the only one, checked, or the sum of the byte
+  // Returns the index tensor that the kernel reads: the only one, checked, or the sum of the byte
   // offsets of all.
   TensorRef prepare(IndexedDim* dim) const {
     if (n_indexed_ == 1) {

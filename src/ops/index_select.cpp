@@ -1,4 +1,4 @@
-// Elements selected by masks and positions: tril, triu, masked_select, masked_fill, nonzero,
+// Selection by masks and positions: tril, triu, masked_select, masked_fill, nonzero,
 // take_along_dim, one_hot.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -7,7 +7,7 @@
 
 namespace TT_NS::impl {
 
-// Column c of row r is on diagonal c - r.
+// Element (r, c) is on diagonal c - r.
 static TensorRef triangle(const Tensor& self, int64_t diagonal, bool lower) {
   if (self.ndim < 2)
     fail_arg(TT_SHAPE, "self", "self is {}: must have at least 2 dimensions", self.sizes());
@@ -48,7 +48,7 @@ TensorRef nonzero(Call, const Tensor& self) {
   return out;
 }
 
-// Positions counted from the end, too.
+// Converts positions that count from the end.
 static TensorRef wrapped(const Tensor& indices, int64_t n) {
   return op::where(*op::lt(indices, 0), *op::add(indices, n), indices);
 }
@@ -60,8 +60,9 @@ TensorRef take_along_dim(Call, const Tensor& self, const Tensor& indices, Opt<in
     return op::gather(op::reshape(self, flat), 0, op::reshape(wrapped(indices, self.numel), flat));
   }
   if (self.ndim != indices.ndim)
-    fail_arg(TT_SHAPE, "indices", "indices is {}, self is {}: must have as many dimensions",
-             indices.sizes(), self.sizes());
+    fail_arg(TT_SHAPE, "indices",
+             "indices is {}, self is {}: must have the same number of dimensions", indices.sizes(),
+             self.sizes());
   const int64_t d = wrap_dim(dim.value, self.ndim);
   if (self.ndim == 0) return op::gather(self, 0, wrapped(indices, 1));
   Shape of_self(self.sizes());
@@ -80,12 +81,14 @@ TensorRef one_hot(Call, const Tensor& self, int64_t num_classes) {
   if (self.dtype != Dtype::kI64)
     fail_arg(TT_DTYPE, "self", "self is {}: must be int64", fmt(self.dtype));
   if (num_classes < -1 || (num_classes < 1 && self.numel == 0))
-    fail_arg(TT_INVALID_ARG, "num_classes",
-             "num_classes is {}, self has {} elements: must be positive, or -1 beside elements",
-             num_classes, self.numel);
+    fail_arg(
+        TT_INVALID_ARG, "num_classes",
+        "num_classes is {}, self has {} elements: must be positive, or -1 if there are elements",
+        num_classes, self.numel);
   if (num_classes == -1) {
     const int64_t top = read_scalar(*op::max(self)).i;
-    if (top == INT64_MAX) fail_arg(TT_INVALID_ARG, "self", "self holds {}: too many classes", top);
+    if (top == INT64_MAX)
+      fail_arg(TT_INVALID_ARG, "self", "self has the class {}: too many classes", top);
     num_classes = top + 1 < 1 ? 1 : top + 1;
   }
   Shape shape(self.sizes());

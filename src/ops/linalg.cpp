@@ -10,7 +10,7 @@
 namespace TT_NS::impl {
 
 // self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double;
-// of a wide matrix its adjoint is decomposed.
+// a wide matrix is decomposed by its adjoint.
 TensorTriple svd(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (self.ndim < 2)
@@ -60,12 +60,11 @@ TensorPair native_nuclear_norm(Call, const Tensor& self) {
 
 TensorRef nuclear_norm(Call, const Tensor& self, Ints dim, bool keepdim) {
   if (dim.n != 2 && (dim.n || self.ndim != 2))
-    fail_arg(TT_INVALID_ARG, "dim",
-             "dim is {}, self is {}: the rows and the columns of matrices are two dimensions", dim,
+    fail_arg(TT_INVALID_ARG, "dim", "dim is {}, self is {}: must be two dimensions", dim,
              self.sizes());
   const int64_t rows = dim.n ? wrap_dim(dim[0], self.ndim) : 0;
   const int64_t columns = dim.n ? wrap_dim(dim[1], self.ndim) : 1;
-  if (rows == columns) fail_arg(TT_INVALID_ARG, "dim", "dim is {}: the two must differ", dim);
+  if (rows == columns) fail_arg(TT_INVALID_ARG, "dim", "dim is {}: its entries must differ", dim);
   Shape order, kept;
   for (int64_t d = 0; d < self.ndim; d++) {
     const bool reduced = d == rows || d == columns;

@@ -58,14 +58,14 @@ static ClassLossPlan class_plan(Ints size, Dtype dtype, const Tensor& target, co
   return plan;
 }
 
-// Row-major int64 or int32 classes, checked.
+// Returns checked, row-major int64 or int32 classes.
 static TensorRef class_indices(const Tensor& input, const Tensor& target, int64_t ignore_index) {
   TensorRef t = target.dtype == Dtype::kU8 ? cast_input(target, Dtype::kI64) : dense_input(target);
   check_indices(*t, "target", 0, input.size(class_dim(input)), ignore_index);
   return t;
 }
 
-// The reduced loss; for the mean, row_weight becomes each target's share of it.
+// Reduces the loss; for the mean, row_weight becomes the share of each target.
 static TensorRef finish(TensorRef loss, TensorRef* row_weight, int64_t reduction, Dtype dtype) {
   if (reduction != kReductionNone) {
     MaskGuard no_grad(bit(kKeyAutograd));
@@ -118,7 +118,7 @@ TensorTriple native_cross_entropy(Call, const Tensor& input, const Tensor& targe
   return {std::move(loss), std::move(lse), std::move(row_weight)};
 }
 
-// One value for all targets: the gradient of a sum or mean.
+// Returns the common gradient of all targets, for a sum or mean.
 static TensorRef scale_of(const Tensor& grad, Dtype dtype, ClassLossPlan* plan) {
   TensorRef scale = cast_input(grad, dtype);
   plan->scale = scale->data;
@@ -167,7 +167,7 @@ TensorRef nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor
   return op::native_nll_loss(input, target, weight, ignore_index, reduction).first;
 }
 
-// weight as (1, C, 1, …) beside input.
+// Returns weight as (1, C, 1, …), to multiply input.
 static TensorRef along_classes(const Tensor& weight, const Tensor& input) {
   Shape shape;
   shape.resize(input.ndim, 1);
@@ -195,7 +195,7 @@ static TensorRef with_probabilities(const Tensor& input, const Tensor& target, c
              : op::div(*total, Scalar(double(input.numel) / double(classes)));
 }
 
-// Classes with label smoothing: a share of the target is distributed evenly over all classes.
+// Class targets with label smoothing: a share of the target is distributed evenly over all classes.
 static TensorRef with_smoothing(const Tensor& input, const Tensor& target, const Tensor* weight,
                                 int64_t ignore_index, int64_t reduction, double smoothing) {
   const int64_t dim = class_dim(input);
@@ -213,8 +213,8 @@ static TensorRef with_smoothing(const Tensor& input, const Tensor& target, const
                                     : op::div(*total, *op::to(*op::sum(*hit.second), input.dtype));
 }
 
-// target: probabilities, or classes with smoothing. Halves are computed in float32 and rounded
-// once.
+// target: probabilities, or classes with smoothing. 16-bit operands are computed in float32 and
+// rounded once.
 static TensorRef composed(const Tensor& input, const Tensor& target, const Tensor* weight,
                           int64_t ignore_index, int64_t reduction, double smoothing) {
   if (input.dtype == Dtype::kF16 || input.dtype == Dtype::kBF16) {
@@ -240,7 +240,7 @@ TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const T
                fmt(target.dtype));
     if (ignore_index >= 0)
       fail_arg(TT_INVALID_ARG, "ignore_index",
-               "ignore_index is {}: not for targets that are probabilities", ignore_index);
+               "ignore_index is {}: not allowed for probabilities as targets", ignore_index);
     return composed(input, target, weight, ignore_index, reduction, label_smoothing);
   }
   check_classes(input, target);

@@ -16,8 +16,8 @@ static void check_same_shape(const Tensor& t, const char* name, const Tensor& ot
 }
 static bool is_short(Dtype d) { return d == Dtype::kF16 || d == Dtype::kBF16; }
 
-// Operands of one computation: its dtype, and tensors converted to it. Differences of near numbers
-// are taken in float32 at least.
+// The compute dtype of a pair of operands, and both converted to it. Differences of close numbers
+// are computed in float32 or float64.
 struct Pair {
   Dtype out, compute;
   TensorRef x, y;
@@ -100,7 +100,7 @@ static void check_probabilities(const Tensor& x) {
   const Scalar low = read_scalar(*op::min(x));
   const Scalar high = read_scalar(*op::max(x));
   if (!(low.re >= 0 && high.re <= 1))
-    fail_arg(TT_INVALID_ARG, "input", "input holds values from {} to {}: must be in [0, 1]", low.re,
+    fail_arg(TT_INVALID_ARG, "input", "input has values from {} to {}: must be in [0, 1]", low.re,
              high.re);
 }
 static void check_broadcast(const Tensor* t, const char* name, const Tensor& target) {

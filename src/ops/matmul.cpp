@@ -1,4 +1,4 @@
-// Fronts of the matrix products.
+// Implementations of the matrix products.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -8,9 +8,9 @@
 
 namespace TT_NS {
 
-constexpr int64_t kLarge = 1 << 19;  // products of numbers, some 5 µs
+constexpr int64_t kLarge = 1 << 19;  // multiplications, about 5 µs
 
-// The error record holds why not.
+// If false, the error record has the reason.
 static bool host_goes_on() noexcept {
   try {
     poll_host(true);
@@ -29,25 +29,25 @@ static void run_plan(MatmulPlan& plan, Device device) {
   const MatmulGoOn go_on = ctx().watched ? host_goes_on : nullptr;
   const int32_t status = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool, go_on);
   if (status == kMatmulEnded) fail_again();
-  if (status) fail(status, "the product failed");
+  if (status) fail(status, "the matrix product failed");
 }
 
 static MatmulOperand operand(const Tensor& t) {
   return {t.data, t.ndim, t.sizes_ptr(), t.strides_ptr()};
 }
 
-// The dtype that the kernels compute: small integers widen.
+// Returns the dtype of the kernel: small integers are widened.
 static Dtype product_dtype(const Tensor& a, const Tensor& b, const char* a_name,
                            const char* b_name) {
   if (a.dtype != b.dtype)
-    fail_arg(TT_DTYPE, b_name, "{} is {}, {} is {}: must have one dtype", a_name, fmt(a.dtype),
+    fail_arg(TT_DTYPE, b_name, "{} is {}, {} is {}: must have the same dtype", a_name, fmt(a.dtype),
              b_name, fmt(b.dtype));
   if (a.dtype == Dtype::kBool)
     fail_arg(TT_DTYPE, a_name, "{} is bool: products of bool tensors are not defined", a_name);
   return a.dtype < Dtype::kI32 ? Dtype::kI32 : a.dtype;
 }
 
-// out = alpha * a @ b + beta * d; stacks of matrices, shapes checked.
+// out = alpha * a @ b + beta * d for stacks of matrices whose shapes have been checked.
 static TensorRef multiply(const Tensor& a, const Tensor& b, const Tensor* d, Ints shape,
                           Dtype compute, const Scalar& alpha, const Scalar& beta) {
   TensorRef x = a.dtype == compute ? TensorRef::share(&a) : cast_input(a, compute);
@@ -132,8 +132,8 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
   if (bias) {
     check_same_device(input, "input", *bias, "bias");
     if (bias->dtype != input.dtype)
-      fail_arg(TT_DTYPE, "bias", "bias is {}, input is {}: must have one dtype", fmt(bias->dtype),
-               fmt(input.dtype));
+      fail_arg(TT_DTYPE, "bias", "bias is {}, input is {}: must have the same dtype",
+               fmt(bias->dtype), fmt(input.dtype));
   }
   Shape shape(input.sizes());
   shape[shape.size() - 1] = weight.size(0);
@@ -160,12 +160,12 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
   return new_alias(*out, shape, {});
 }
 
-// A number that a product of dtype d is multiplied by.
+// Checks a factor of a product of dtype d.
 static void check_weight(const Scalar& s, Dtype d, const char* arg) {
   check_fits(s, widen(d), arg);
 }
 
-// beta * self + alpha * (a @ b) for matrices or batches, whose shapes have been checked.
+// Returns beta * self + alpha * (a @ b) for matrices or batches whose shapes have been checked.
 static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& b,
                              const char* a_name, const char* b_name, const Scalar& beta,
                              const Scalar& alpha) {
@@ -173,8 +173,8 @@ static TensorRef add_product(const Tensor& self, const Tensor& a, const Tensor& 
   check_same_device(a, a_name, self, "self");
   Dtype compute = product_dtype(a, b, a_name, b_name);
   if (self.dtype != a.dtype)
-    fail_arg(TT_DTYPE, "self", "self is {}, {} is {}: must have one dtype", fmt(self.dtype), a_name,
-             fmt(a.dtype));
+    fail_arg(TT_DTYPE, "self", "self is {}, {} is {}: must have the same dtype", fmt(self.dtype),
+             a_name, fmt(a.dtype));
   if (a.size(-1) != b.size(-2))
     fail_arg(TT_SHAPE, b_name, "{} is {}, {} is {}: {}.shape[-1] ({}) must equal {}.shape[-2] ({})",
              a_name, a.sizes(), b_name, b.sizes(), a_name, a.size(-1), b_name, b.size(-2));
@@ -201,8 +201,8 @@ TensorRef baddbmm(Call, const Tensor& self, const Tensor& batch1, const Tensor& 
                   const Scalar& beta, const Scalar& alpha) {
   if (batch1.ndim != 3 || batch2.ndim != 3 || batch1.size(0) != batch2.size(0))
     fail_arg(TT_SHAPE, batch1.ndim != 3 ? "batch1" : "batch2",
-             "batch1 is {}, batch2 is {}: both must be stacks of as many matrices (3-D)",
-             batch1.sizes(), batch2.sizes());
+             "batch1 is {}, batch2 is {}: both must be 3-D with equal batch sizes", batch1.sizes(),
+             batch2.sizes());
   return add_product(self, batch1, batch2, "batch1", "batch2", beta, alpha);
 }
 

@@ -1,5 +1,5 @@
-// einsum: every operand gets the dimensions of all labels, in one order; then pairs are contracted
-// from left to right, each by one stacked product, or by mul where nothing is summed.
+// einsum: every operand gets the dimensions of all labels, in a common order; then pairs are
+// contracted from left to right, each by a batched product, or by mul if no dimension is summed.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/matmul_einsum_parse.h"
@@ -9,9 +9,9 @@ namespace TT_NS {
 
 namespace {
 
-// The common order of dimensions: those of the result, then those that are summed.
+// The common order of dimensions: those of the result, then the summed ones.
 struct Order {
-  int64_t place[kLetters];  // of a letter; -1: it is not used
+  int64_t place[kLetters];  // of a letter; -1: unused
   int64_t ellipsis = -1;    // first place of the ellipsis
   int64_t ellipsis_dims = 0, n_out = 0, n = 0;
 
@@ -31,18 +31,19 @@ struct Order {
         for (uint8_t used : term)
           if (used == l) add(l);
     if (n > kMaxDims)
-      fail_arg(TT_SHAPE, "equation", "the labels stand for {} dimensions: at most {} are supported",
-               n, kMaxDims);
+      fail_arg(TT_SHAPE, "equation", "the labels cover {} dimensions: at most {} are supported", n,
+               kMaxDims);
   }
 
-  // The number of dimensions that the ellipsis covers in operand i; -1: it has no ellipsis.
+  // Returns the number of dimensions that the ellipsis covers in operand i, or -1 without an
+  // ellipsis.
   static int64_t ellipsis_of(const Labels& term, const Tensor& t, int64_t i) {
     bool dots = false;
     for (uint8_t l : term) dots |= l == kEllipsis;
     const int64_t named = term.size() - dots;
     if (dots ? t.ndim < named : t.ndim != named)
       fail_arg(TT_SHAPE, "operands", "operand {} is {}, but its term has {} labels{}", i, t.sizes(),
-               named, dots ? " beside the ellipsis" : "");
+               named, dots ? " and an ellipsis" : "");
     return dots ? t.ndim - named : -1;
   }
 
@@ -57,8 +58,8 @@ struct Order {
   }
 };
 
-// t with its diagonals taken where a label repeats, and all dimensions of the order: those without
-// a label here have size 1.
+// Takes the diagonals of t for repeated labels and expands it to all dimensions of the order; those
+// without a label in this term get size 1.
 TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_t operand) {
   TensorRef r = TensorRef::share(&t);
   Shape places;  // of r's dimensions
@@ -77,8 +78,8 @@ TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_
     }
     if (r->size(d) != r->size(twin))
       fail_arg(TT_SHAPE, "operands",
-               "operand {} is {}: a repeated label has sizes {} and {}, which must be equal",
-               operand, t.sizes(), r->size(d), r->size(twin));
+               "operand {} is {}: a repeated label has sizes {} and {}: must be equal", operand,
+               t.sizes(), r->size(d), r->size(twin));
     r = op::diagonal(r, 0, d, twin);
     const int64_t p = places[d];
     places.erase(twin);
@@ -98,7 +99,7 @@ TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_
   return r->ndim == order.n ? std::move(r) : op::view(r, sizes);
 }
 
-// How a dimension takes part in the product of a and b.
+// The role of a dimension in the product of a and b.
 enum Role { kBatch, kLeft, kRight, kSum };
 static Role role_of(const Tensor& a, const Tensor& b, uint64_t sum, int64_t d) {
   if (sum >> d & 1) return kSum;
@@ -106,8 +107,8 @@ static Role role_of(const Tensor& a, const Tensor& b, uint64_t sum, int64_t d) {
   return a.size(d) == 1 ? kRight : kBatch;
 }
 
-// sum(a * b) over the dimensions `sum`, which keep size 1; elsewhere sizes are equal or one of them
-// is 1.
+// Returns sum(a * b) over the dimensions `sum`, which get size 1; in all others sizes are equal or
+// one of them is 1.
 TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
   const int64_t n = a.ndim;
   Shape of[4];
@@ -131,13 +132,13 @@ TensorRef contract(const Tensor& a, const Tensor& b, uint64_t sum) {
     for (int64_t d : of[r]) volume[r] *= a.size(d) == 1 ? b.size(d) : a.size(d);
   const int64_t a_shape[3] = {volume[kBatch], volume[kLeft], volume[kSum]};
   const int64_t b_shape[3] = {volume[kBatch], volume[kSum], volume[kRight]};
-  const int flat = of[kBatch].empty();  // no stack: matrices
+  const int flat = of[kBatch].empty();  // no batch: matrices
   TensorRef x = op::reshape(op::permute(a, a_dims), Ints(a_shape + flat, 3 - flat));
   TensorRef y = op::reshape(op::permute(b, b_dims), Ints(b_shape + flat, 3 - flat));
   return op::permute(*op::view(op::matmul_stack(x, y), c_sizes), back);
 }
 
-// Sizes of one label: equal, or 1.
+// Checks that the sizes of each label are equal, or 1.
 void check_sizes(const SmallVec<TensorRef, 4>& t, int64_t n) {
   for (int64_t d = 0; d < n; d++) {
     int64_t size = 1;

@@ -15,7 +15,7 @@ class Parser {
     bool arrow = false;
     for (; skip_spaces(); at_++) {
       if (text_[at_] == ',') {
-        if (e_.terms.size() == n_) fail_here("one term more than there are operands");
+        if (e_.terms.size() == n_) fail_here("more terms than operands");
         e_.terms.push_back(Labels());
       } else if (text_[at_] == '-') {
         if (at_ + 1 >= text_.n || text_[at_ + 1] != '>') fail_here("'-' must be followed by '>'");
@@ -26,7 +26,7 @@ class Parser {
         e_.terms.back().push_back(label(e_.terms.back()));
       }
     }
-    if (e_.terms.size() != n_) fail_here("fewer terms than there are operands");
+    if (e_.terms.size() != n_) fail_here("fewer terms than operands");
     count();
     arrow ? result() : implied();
     return std::move(e_);
@@ -42,7 +42,7 @@ class Parser {
              text_, n_, at_, rule);
   }
 
-  // The label at at_, which moves to its last character.
+  // Returns the label at at_, and moves at_ to its last character.
   uint8_t label(const Labels& before) {
     const char ch = text_[at_];
     if (before.size() == kMaxDims) fail_here("more labels than a tensor can have dimensions");
@@ -65,7 +65,7 @@ class Parser {
     for (; skip_spaces(); at_++) {
       const uint8_t l = label(e_.out);
       for (uint8_t earlier : e_.out)
-        if (earlier == l) fail_here("the label stands twice in the result");
+        if (earlier == l) fail_here("the label appears twice in the result");
       if (l != kEllipsis && !seen_[l]) fail_here("the result's label is in no term");
       e_.out.push_back(l);
     }

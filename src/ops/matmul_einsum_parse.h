@@ -1,4 +1,4 @@
-// The equation of einsum: which dimension of which operand has which label.
+// Parses the equation of einsum: the labels of each operand's dimensions.
 #pragma once
 
 #include "core/tensor.h"
@@ -12,10 +12,10 @@ using Labels = SmallVec<uint8_t, 8>;
 
 struct Equation {
   SmallVec<Labels, 4> terms;  // one per operand
-  Labels out;                 // written behind ->, or implied
+  Labels out;                 // after ->, or implied
 };
 
-// Fails with INVALID_ARG, naming the position, unless the text is well formed and has n_operands
+// Fails with INVALID_ARG, naming the position, unless the text is well-formed and has n_operands
 // terms.
 Equation parse_equation(Str text, int64_t n_operands);
 

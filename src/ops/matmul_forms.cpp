@@ -1,5 +1,5 @@
-// Products of operands with a fixed number of dimensions: mm, bmm, mv, dot, outer by the general
-// ones, baddbmm beside addmm in matmul.cpp.
+// Products of operands with a fixed number of dimensions: mm, bmm, mv, dot and outer in terms of
+// the general ones; baddbmm. addmm is in matmul.cpp.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -29,7 +29,7 @@ TensorRef bmm(Call, const Tensor& self, const Tensor& mat2) {
   check_ndim(self, 3, "self");
   check_ndim(mat2, 3, "mat2");
   if (self.size(0) != mat2.size(0))
-    fail_arg(TT_SHAPE, "mat2", "self is {}, mat2 is {}: must hold as many matrices", self.sizes(),
+    fail_arg(TT_SHAPE, "mat2", "self is {}, mat2 is {}: must have equal batch sizes", self.sizes(),
              mat2.sizes());
   check_inner(self, self.size(2), mat2, mat2.size(1), "mat2");
   return op::matmul_stack(self, mat2);

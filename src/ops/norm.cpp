@@ -19,11 +19,11 @@ static void check_parameter(const Tensor* p, const char* arg, const Tensor& inpu
   if ((p->dtype != input.dtype && !mixed) || (other && other->dtype != p->dtype))
     fail_arg(TT_DTYPE, arg,
              "{} is {}, input is {}: weight and bias must both have input's dtype, or float32 "
-             "beside a 16-bit input",
+             "for a 16-bit input",
              arg, fmt(p->dtype), fmt(input.dtype));
 }
 
-// The number of elements of a row, over which is normalized.
+// Returns the number of normalised elements in a row.
 static int64_t row_length(const Tensor& input, Ints normalized_shape) {
   if (normalized_shape.n == 0)
     fail_arg(TT_SHAPE, "normalized_shape",
@@ -31,8 +31,8 @@ static int64_t row_length(const Tensor& input, Ints normalized_shape) {
   const int64_t extra = input.ndim - normalized_shape.n;
   if (extra < 0 || !same(input.sizes().slice(extra, input.ndim), normalized_shape))
     fail_arg(TT_SHAPE, "normalized_shape",
-             "normalized_shape is {}, input is {}: must be input's last sizes", normalized_shape,
-             input.sizes());
+             "normalized_shape is {}, input is {}: must be the last sizes of input",
+             normalized_shape, input.sizes());
   return numel_of(normalized_shape);
 }
 

@@ -1,4 +1,4 @@
-// Batch normalisation, and those of groups, instances and root mean squares.
+// Batch, group, instance and root mean square normalisation.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -19,7 +19,7 @@ static void check_floating(const Tensor& input) {
   if (!is_float(input.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating", fmt(input.dtype));
 }
-// A vector of one value per channel: of input's dtype, or float32 beside a 16-bit input.
+// Checks a vector of one value per channel: of input's dtype, or float32 for a 16-bit input.
 static void check_channels(const Tensor* p, const char* arg, const Tensor& input,
                            int64_t channels) {
   if (!p) return;
@@ -29,9 +29,8 @@ static void check_channels(const Tensor* p, const char* arg, const Tensor& input
              channels);
   const bool mixed = p->dtype == Dtype::kF32 && input.item_size() == 2;
   if (p->dtype != input.dtype && !mixed)
-    fail_arg(TT_DTYPE, arg,
-             "{} is {}, input is {}: must be equal, or float32 beside a 16-bit input", arg,
-             fmt(p->dtype), fmt(input.dtype));
+    fail_arg(TT_DTYPE, arg, "{} is {}, input is {}: must be equal, or float32 for a 16-bit input",
+             arg, fmt(p->dtype), fmt(input.dtype));
 }
 static void check_affine(const Tensor* weight, const Tensor* bias, const Tensor& input,
                          int64_t channels) {
@@ -44,7 +43,7 @@ static void check_affine(const Tensor* weight, const Tensor* bias, const Tensor&
 
 // ---- batch_norm: the kernels ----
 
-// Parameters and statistics share one dtype.
+// Checks that parameters and statistics have the same dtype.
 static void check_alike(const Tensor* a, const Tensor* running) {
   if (a && running && a->dtype != running->dtype)
     fail_arg(TT_DTYPE, "running_mean", "running_mean is {}, the parameters are {}: must be equal",
@@ -175,7 +174,7 @@ static TensorRef moved(const Tensor& running, const Tensor& value, double factor
   TensorRef wide = cast_input(running, value.dtype);
   return op::add(*op::mul(*wide, Scalar(1 - momentum)), value, Scalar(momentum * factor));
 }
-// Both new values exist before the first one is written.
+// Both new values are computed before the first one is written.
 static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64_t per_channel,
                            double momentum) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -190,7 +189,7 @@ static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64
   op::copy_(var, *v);
 }
 
-// Of no elements: nothing to normalise, but weight and bias keep their (zero) gradients.
+// An input without elements: nothing is normalised, but weight and bias get (zero) gradients.
 static TensorRef norm_of_nothing(const Tensor& input, const Tensor* weight, const Tensor* bias) {
   TensorRef out = op::clone(input);
   auto column = [&](const Tensor& p) { return op::to(*op::sum(p), input.dtype); };
@@ -202,7 +201,7 @@ static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_
                           bool training) {
   if (!mean != !var)
     fail_arg(TT_INVALID_ARG, mean ? "running_var" : "running_mean",
-             "running_mean and running_var must both be given or neither");
+             "only one of running_mean and running_var is given: must be both or neither");
   if (!mean && !training)
     fail_arg(TT_INVALID_ARG, "running_mean",
              "running_mean and running_var must be given outside training");
@@ -216,7 +215,7 @@ static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_
     const char* arg = t == mean ? "running_mean" : "running_var";
     check_writable(*t, arg);
     if ((t->flags & kRequiresGrad) || t->grad_fn)
-      fail_arg(TT_AUTOGRAD, arg, "{} requires a gradient: it is written without one", arg);
+      fail_arg(TT_AUTOGRAD, arg, "{} requires a gradient: statistics must not", arg);
   }
 }
 
@@ -250,9 +249,9 @@ TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* ru
   return normalised(input, running_mean, running_var, weight, bias, training, momentum, eps);
 }
 
-// ---- compositions ----
+// ---- composites ----
 
-// 16-bit numbers are computed in float32 and rounded once.
+// 16-bit operands are computed in float32 and rounded once.
 static TensorRef widened(const Tensor& t) {
   return t.item_size() == 2 ? op::to_dtype(t, Dtype::kF32) : TensorRef::share(&t);
 }
@@ -294,7 +293,7 @@ TensorRef group_norm(Call, const Tensor& input, int64_t num_groups, const Tensor
   return narrowed(std::move(x), input.dtype);
 }
 
-// Each image's channels are channels of one image.
+// The channels of all images become channels of a single image.
 TensorRef instance_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* running_var,
                         const Tensor* weight, const Tensor* bias, bool use_input_stats,
                         double momentum, double eps) {
@@ -341,8 +340,8 @@ TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tenso
   const int64_t extra = input.ndim - normalized_shape.n;
   if (extra < 0 || !same(input.sizes().slice(extra, input.ndim), normalized_shape))
     fail_arg(TT_SHAPE, "normalized_shape",
-             "normalized_shape is {}, input is {}: must be input's last sizes", normalized_shape,
-             input.sizes());
+             "normalized_shape is {}, input is {}: must be the last sizes of input",
+             normalized_shape, input.sizes());
   if (!is_differentiable(input.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating or complex",
              fmt(input.dtype));

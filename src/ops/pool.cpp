@@ -15,13 +15,12 @@ static void check_image(const Tensor& self, bool empty_channels) {
   for (int64_t d = self.ndim == 3 ? 0 : 1; good && d < self.ndim; d++)
     good = self.size(d) > 0 || (empty_channels && d == self.ndim - 3);
   if (!good)
-    fail_arg(TT_SHAPE, "self",
-             "self is {}: must be (C, H, W) or (N, C, H, W), with no size 0 but the batch's",
+    fail_arg(TT_SHAPE, "self", "self is {}: must be (C, H, W) or (N, C, H, W), and only N may be 0",
              self.sizes());
 }
 
-// A parameter with one number for both dimensions or one for each; an empty list stands for
-// `fallback`.
+// Expands a parameter to two numbers; a single number applies to both dimensions, an empty list
+// means `fallback`.
 static void expand_pair(Ints list, const char* arg, int64_t min_value, int64_t fallback,
                         int64_t* out) {
   if (list.n > 2)
@@ -34,8 +33,8 @@ static void expand_pair(Ints list, const char* arg, int64_t min_value, int64_t f
   }
 }
 
-// The number of windows over n elements. Parameters so large that kernels would overflow are cut to
-// ones that cover the same elements.
+// Returns the number of windows over n elements. Parameters that would overflow in kernels are
+// reduced to equivalent smaller ones.
 static int64_t count_windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad,
                              int64_t* dilation, bool ceil_mode) {
   const int64_t kernel = *kernel_size;
@@ -45,14 +44,14 @@ static int64_t count_windows(int64_t n, int64_t* kernel_size, int64_t* stride, i
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size {} with dilation {} is too large", kernel,
              step);
   if (pad > kernel / 2)
-    fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size {}",
+    fail_arg(TT_INVALID_ARG, "padding", "padding is {}: must be at most half of kernel_size ({})",
              pad, kernel);
   if (__builtin_add_overflow(n, 2 * pad, &padded))
     fail_arg(TT_INVALID_ARG, "padding", "padding is {}: the padded size overflows", pad);
   const int64_t room = n - span + 2 * pad;  // does not overflow, as 2 pad <= span
   if (room < 0 && !(ceil_mode && room > -*stride))
     fail_arg(TT_SHAPE, "kernel_size",
-             "a kernel that spans {} elements does not fit into {} with padding {}", span, n, pad);
+             "the window spans {} elements and does not fit into {} with padding {}", span, n, pad);
   if (step > padded) *dilation = padded;
   if (span > padded) *kernel_size = (padded - 1) / *dilation + 1;
   if (*stride > n + pad) {
@@ -61,7 +60,7 @@ static int64_t count_windows(int64_t n, int64_t* kernel_size, int64_t* stride, i
   }
   if (!ceil_mode) return room / *stride + 1;
   const int64_t count = (room + *stride - 1) / *stride + 1;
-  // The last window starts in the input, or in the padding before it.
+  // The last window must start in the input or in the padding before it.
   return (count - 1) * *stride >= n + pad ? count - 1 : count;
 }
 
@@ -112,9 +111,9 @@ static Shape pooled(Ints size, const PoolPlan& p, Dtype dtype) {
   return out;
 }
 
-// ---- running ----
+// ---- launches ----
 
-// What kernels with indices, and the backwards, compute in.
+// The compute dtype of kernels with indices and of backward kernels.
 static Dtype compute_dtype(Dtype d) {
   if (d == Dtype::kF64) return d;
   return is_float(d) ? Dtype::kF32 : Dtype::kI64;
@@ -208,7 +207,7 @@ TensorPair adaptive_max_pool2d(Call, const Tensor& self, Ints output_size) {
   for (int64_t d = 1; good && d < self.ndim; d++) good = self.size(d) > 0;
   if (!good)
     fail_arg(TT_SHAPE, "self",
-             "self is {}: must be (C, H, W) or (N, C, H, W), with no size 0 but the first",
+             "self is {}: must be (C, H, W) or (N, C, H, W), and only the first size may be 0",
              self.sizes());
   return run_indexed(adaptive_windows(self.sizes(), channels_last(self), output_size), self, true);
 }
@@ -227,7 +226,7 @@ static PoolPlan average_windows(Ints size, bool last, Ints kernel_size, Ints str
                                 Opt<int64_t> divisor_override) {
   PoolPlan p = strided_windows(size, last, kernel_size, stride, padding, {}, ceil_mode);
   if (divisor_override.has && *divisor_override == 0)
-    fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0");
+    fail_arg(TT_INVALID_ARG, "divisor_override", "divisor_override is 0: must not be 0");
   int64_t elements;
   if (!divisor_override.has && __builtin_mul_overflow(p.kernel[0], p.kernel[1], &elements))
     fail_arg(TT_INVALID_ARG, "kernel_size",

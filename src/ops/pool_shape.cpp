@@ -1,11 +1,11 @@
-// Pooling over one dimension, computed as over images of one row.
+// Pooling over one dimension, computed as pooling of images with a single row.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
 
-// (C, L) or (N, C, L) as images.
+// Views (C, L) or (N, C, L) as images.
 static TensorRef as_image(const Tensor& self) {
   if (self.ndim != 2 && self.ndim != 3)
     fail_arg(TT_SHAPE, "self", "self is {}: must be (C, L) or (N, C, L)", self.sizes());
@@ -20,8 +20,8 @@ static void check_float(const Tensor& self) {
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating", fmt(self.dtype));
 }
 
-// A parameter of one number, as that of an image: first `row`, that of its only row. An empty list
-// stays empty, unless the parameter is required.
+// Extends a parameter of one number for images: prepends `row`, the value for the single row. An
+// empty list stays empty, unless the parameter is required.
 struct WithRow {
   int64_t v[2];
   int64_t n;

@@ -1,5 +1,5 @@
-// Random numbers. An implementation reserves counters of its generator; the C boundary returns them
-// if the call fails.
+// Random numbers. Implementations reserve counters of a generator; the C boundary returns them if
+// the call fails.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -25,7 +25,7 @@ static Dtype checked_dtype(Dtype dtype, Dtype otherwise) {
   return dtype;
 }
 
-// value * scale + shift of the distribution, in the order of out's memory.
+// Fills out with value * scale + shift of the distribution, in memory order.
 static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, double scale = 1,
                         double shift = 0) {
   if (out->device.type == TT_META) return out;
@@ -76,7 +76,7 @@ TensorRef randn_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device,
 
 // ---- in place ----
 
-// Failure leaves self as it was.
+// On failure, self is unchanged.
 static void overwrite(RandomKind kind, Tensor& self, Generator* generator, double scale,
                       double shift) {
   check_writable(self, "self");
@@ -106,7 +106,7 @@ void uniform_(Call, Tensor& self, double low, double high, Generator* generator)
   if (!(low <= high))
     fail_arg(TT_INVALID_ARG, "low", "low is {}, high is {}: low must not be above high", low, high);
   if (!__builtin_isfinite(high - low) || !fits(Scalar(high - low), real_of(self.dtype)))
-    fail_arg(TT_INVALID_ARG, "high", "high - low is {}: no {} has this value", high - low,
+    fail_arg(TT_INVALID_ARG, "high", "high - low is {}: {} cannot represent this value", high - low,
              fmt(self.dtype));
   overwrite(kRandomUniform, self, generator, high - low, low);
 }
@@ -126,7 +126,7 @@ static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std
     fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
   const bool read = std.t && std.t->numel && std.t->device.type != TT_META;
   if (read && !read_scalar(*op::all(op::ge(*std.t, 0))).i)
-    fail_arg(TT_INVALID_ARG, "std", "std holds negative numbers");
+    fail_arg(TT_INVALID_ARG, "std", "std has negative values");
   TensorRef z = filled(kRandomNormal, std::move(drawn), generator);
   TensorRef scaled = std.t ? op::mul(*z, *std.t) : op::mul(*z, *std.s);
   TensorRef out = mean.t ? op::add(*scaled, *mean.t) : op::add(*scaled, *mean.s);
@@ -182,9 +182,9 @@ static void check_range(int64_t low, int64_t high, Dtype d) {
   const bool negative = low < 0 && (d == Dtype::kU8 || d == Dtype::kBool);
   const bool truth = d == Dtype::kBool && high > 2;
   if (negative || !fits(Scalar(low), d))
-    fail_arg(TT_INVALID_ARG, "low", "low is {}: no {} has this value", low, fmt(d));
+    fail_arg(TT_INVALID_ARG, "low", "low is {}: {} cannot represent this value", low, fmt(d));
   if (truth || !fits(Scalar(high - 1), d))
-    fail_arg(TT_INVALID_ARG, "high", "high is {}: no {} has the value below it", high, fmt(d));
+    fail_arg(TT_INVALID_ARG, "high", "high is {}: high - 1 is not a value of {}", high, fmt(d));
 }
 
 TensorRef randint(Call, int64_t low, int64_t high, Ints size, Dtype dtype, Opt<Device> device,
@@ -203,7 +203,7 @@ TensorRef randint_like(Call, const Tensor& self, int64_t low, int64_t high, Dtyp
                   generator);
 }
 
-// The largest integer up to which a dtype has all of them.
+// Returns the largest integer up to which a dtype represents all integers.
 static int64_t counts_to(Dtype d) {
   switch (d) {
     case Dtype::kBool: return 1;
@@ -245,7 +245,7 @@ static void check_probabilities(const Tensor& p) {
   TensorRef low = op::ge(p, 0);
   TensorRef high = op::le(p, 1);
   if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
-    fail_arg(TT_INVALID_ARG, "self", "self holds probabilities outside [0, 1]");
+    fail_arg(TT_INVALID_ARG, "self", "self has probabilities outside [0, 1]");
 }
 
 TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {
@@ -281,7 +281,7 @@ TensorRef bernoulli_p(Call, const Tensor& self, double p, Generator* generator) 
 
 // ---- dropout ----
 
-// Complex numbers: the mask as for one real number each.
+// Complex tensors: one mask value per element, as for real tensors.
 static TensorPair complex_dropout(const Tensor& input, int32_t threshold, double scale,
                                   const Rng& rng) {
   TensorRef mask = new_tensor(input.sizes(), Dtype::kBool, input.device);

@@ -15,7 +15,7 @@ TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* 
   if (is_complex(dtype) || dtype == Dtype::kBool)
     fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be real, and not bool", fmt(dtype));
   if (n && !fits(Scalar(n - 1), dtype))
-    fail_arg(TT_INVALID_ARG, "n", "n is {}: no {} has the value below it", n, fmt(dtype));
+    fail_arg(TT_INVALID_ARG, "n", "n is {}: n - 1 is not a value of {}", n, fmt(dtype));
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef keys = op::empty(Ints(&n, 1), Dtype::kI64, device.or_else(kCpuDevice));
   op::random_(*keys, INT64_MIN, {}, generator);
@@ -31,23 +31,23 @@ static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
   if (samples <= 0)
     fail_arg(TT_INVALID_ARG, "num_samples", "num_samples is {}: must be positive", samples);
   if (p.size(-1) == 0 || p.size(-1) > 1 << 24)
-    fail_arg(TT_INVALID_ARG, "self", "self is {}: must have 1 to 2^24 weights in a row", p.sizes());
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: rows must have 1 to 2^24 weights", p.sizes());
   if (!replacement && samples > p.size(-1))
     fail_arg(TT_INVALID_ARG, "num_samples",
-             "num_samples is {}, self is {}: without replacement there are not so many", samples,
-             p.sizes());
+             "num_samples is {}, self is {}: must be at most the row length without replacement",
+             samples, p.sizes());
   if (p.numel == 0 || p.device.type == TT_META) return;
   TensorRef low = op::ge(p, 0);
   TensorRef high = op::lt(p, __builtin_inf());
   if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
-    fail_arg(TT_INVALID_ARG, "self", "self holds weights that are negative, infinite or nan");
+    fail_arg(TT_INVALID_ARG, "self", "self has weights that are negative, infinite or nan");
   const int64_t last[1] = {-1};
   if (!read_scalar(*op::all(op::gt(*op::amax(p, last), 0))).i)
     fail_arg(TT_INVALID_ARG, "self", "self has a row without a positive weight");
 }
 
-// An exponential race: the positions with the largest weight / e are drawn one after the other,
-// none twice.
+// Exponential race: selects the positions with the largest weight / e, one after the other, without
+// repetition.
 static TensorRef race(const Tensor& p, int64_t samples, Generator* generator) {
   TensorRef wide = p.dtype == Dtype::kF64 ? TensorRef::share(&p) : op::to_dtype(p, Dtype::kF32);
   TensorRef e = op::empty(p.sizes(), wide->dtype, p.device);

@@ -1,4 +1,4 @@
-// Fronts of the reductions.
+// Implementations of the reductions.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -8,7 +8,7 @@
 
 namespace TT_NS::impl {
 
-// The shape left when the dims of the mask are reduced.
+// Returns the shape after reducing the dims of the mask.
 static Shape reduced_shape(const Tensor& t, uint64_t mask, bool keepdim) {
   Shape out;
   for (int64_t d = 0; d < t.ndim; d++) {
@@ -32,13 +32,14 @@ static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tens
   launch_stages(k, in.device, &plan.run);
 }
 
-// in -> out (and index): the kernel writes contiguous results.
+// Reduces in to out (and index): the kernel writes contiguous results.
 static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index,
                    double divisor = 1) {
   if ((out ? out : index)->numel == 0) return;
   ReducePlan plan;
   const int64_t item = in.item_size();
-  if (in.dense() && out && out->numel == 1 && (in.contiguous() || !index)) {  // all of one run
+  // all elements are one run
+  if (in.dense() && out && out->numel == 1 && (in.contiguous() || !index)) {
     build_reduce(&plan, {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr,
                          nullptr, index != nullptr});
     return run_reduce(k, plan, in, out, index, divisor);
@@ -67,7 +68,7 @@ static Dtype sum_dtype(const Tensor& t, Dtype asked) {
 static TensorRef add_up(const Tensor& self, Ints dim, bool keepdim, Dtype out_dtype, bool mean) {
   uint64_t mask = dim_mask(dim, self.ndim, true);
   bool widens = category(self.dtype) < 2 &&
-                out_dtype == Dtype::kI64;  // the kernel adds integers as int64 anyway
+                out_dtype == Dtype::kI64;  // the kernel sums integers in int64 anyway
   TensorRef in =
       self.dtype == out_dtype || widens ? TensorRef::share(&self) : cast_input(self, out_dtype);
   TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), out_dtype, self.device);
@@ -91,8 +92,8 @@ TensorRef sum_dim(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype)
 static Dtype mean_dtype(const Tensor& t, Dtype asked) {
   Dtype d = asked == Dtype::kNone ? t.dtype : asked;
   if (!is_differentiable(d))
-    fail_arg(TT_NOT_IMPLEMENTED, "self",
-             "self is {}: the mean needs a floating or complex dtype, give one", fmt(d));
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: the mean needs a floating or complex dtype",
+             fmt(d));
   return d;
 }
 TensorRef mean(Call, const Tensor& self, Dtype dtype) {
@@ -141,14 +142,14 @@ static void check_not_empty(const Tensor& t, uint64_t mask) {
   for (int64_t d = 0; d < t.ndim; d++)
     if ((mask >> d & 1) && t.size(d) == 0)
       fail_arg(t.ndim > 1 ? TT_INDEX : TT_INVALID_ARG, "self",
-               "self is {}: the extreme over dimension {} of size 0 does not exist", t.sizes(), d);
+               "self is {}: dimension {} has size 0 and no maximum or minimum", t.sizes(), d);
 }
 
 static TensorRef extreme(const Kernel& k, const Tensor& self, const char* what) {
   check_real(self);
   if (self.numel == 0)
-    fail_arg(TT_INVALID_ARG, "self", "self is {}: the {} of no elements does not exist",
-             self.sizes(), what);
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: {} needs at least one element", self.sizes(),
+             what);
   TensorRef out = new_tensor({}, self.dtype, self.device);
   reduce(k, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
   return out;
@@ -193,8 +194,7 @@ static TensorRef position(const Kernel& k, const Tensor& self, Opt<int64_t> dim,
                   : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim)
                               : (wrap_dim(dim.value, 0), 0);
   if (!dim.has && self.numel == 0)
-    fail_arg(TT_INDEX, "self",
-             "self is {}: the position among no elements needs a dimension of size > 0",
+    fail_arg(TT_INDEX, "self", "self is {}: the reduced dimension must not have size 0",
              self.sizes());
   check_not_empty(self, mask);
   TensorRef indices = new_tensor(reduced_shape(self, mask, keepdim), Dtype::kI64, self.device);

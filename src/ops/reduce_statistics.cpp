@@ -32,7 +32,7 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   return as_dtype(op::contiguous(out), d);
 }
 
-// The variance and the mean, with kept dimensions, in the dtype of x. The divisor of the variance
+// Returns variance and mean, with kept dimensions, in the dtype of x. The divisor of the variance
 // is max(n - correction, 0).
 static TensorPair moments(const Tensor& x, Ints dims, double correction) {
   double n = 1;
@@ -44,7 +44,7 @@ static TensorPair moments(const Tensor& x, Ints dims, double correction) {
   return {op::div_true(*sum, *op::full({}, freedom, sum->dtype, sum->device)), std::move(mean)};
 }
 
-// Every dimension that `dim` names, or all of them.
+// Returns the dimensions that `dim` lists, or all of them.
 static Shape listed(Ints dim, int64_t ndim) {
   const uint64_t mask = dim_mask(dim, ndim, true);
   Shape out;
@@ -61,7 +61,7 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
   check_dtype_float(self, "self");
   const Shape dims = listed(dim, self.ndim);
   const Dtype real = is_complex(self.dtype) ? real_of(self.dtype) : self.dtype;
-  if (self.ndim == 0) {  // one element, as of a vector
+  if (self.ndim == 0) {  // a single element, like a vector
     const int64_t one[1] = {1};
     const int64_t first[1] = {0};
     TensorPair r = op::var_mean(*op::view(self, one), first, correction, false);
@@ -72,7 +72,7 @@ TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool 
     return {shaped(std::move(r.first), dims, keepdim, real),
             shaped(std::move(r.second), dims, keepdim, self.dtype)};
   }
-  const int64_t parts[1] = {-1};  // the variances of the two parts add up
+  const int64_t parts[1] = {-1};  // the variances of both parts are added
   TensorPair r = moments(*op::view_as_real(self), dims, correction);
   return {shaped(op::sum_dim(*r.first, parts), dims, keepdim, real),
           shaped(op::view_as_complex(*op::contiguous(*r.second)), dims, keepdim, self.dtype)};
@@ -92,13 +92,13 @@ static Dtype norm_dtype(const Tensor& self, Dtype asked) {
   if (!is_differentiable(asked) || is_complex(asked) != is_complex(self.dtype) ||
       promote(self.dtype, asked) != asked)
     fail_arg(TT_DTYPE, "dtype",
-             "dtype is {}, self is {}: must hold self's numbers without loss, real or complex as "
+             "dtype is {}, self is {}: must represent self's values exactly, real or complex as "
              "they are",
              fmt(asked), fmt(self.dtype));
   return asked;
 }
 
-// In the dtype of computation, with kept dimensions.
+// In the compute dtype, with kept dimensions.
 static TensorRef norm_of(const Tensor& x, double p, Ints dims) {
   const double inf = __builtin_inf();
   if (p == 0) return op::sum_dim(op::to_dtype(*op::ne(x, 0), real_of(x.dtype)), dims, true);
@@ -117,7 +117,7 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
   bool empty = false;
   for (int64_t k : dims) empty |= self.size(k) == 0;
   if (empty && (p < 0 || p == __builtin_inf()))
-    fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm of no elements does not exist", p,
+    fail_arg(TT_INVALID_ARG, "p", "p is {}, self is {}: this norm needs at least one element", p,
              self.sizes());
   TensorRef x = widened(*as_dtype(TensorRef::share(&self), d));
   if (self.ndim == 0) {
@@ -129,7 +129,7 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
                   real_of(d));
 }
 
-// Where the variance is 0 the gradient is 0, too.
+// The gradient is 0 where the variance is 0.
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
   TensorRef variance = op::var(*widened(self), dim, correction, keepdim);
   TensorRef none = op::eq(*variance, 0);

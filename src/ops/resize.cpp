@@ -1,4 +1,4 @@
-// interpolate, over two dimensions at a time.
+// interpolate, in steps over two dimensions.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -10,8 +10,8 @@ namespace TT_NS::impl {
 
 // ---- the kernel ----
 
-// Elements of the input per element of the result. factor: out / in as given by the caller; 0: as
-// the sizes have it. single: in float arithmetic, as PyTorch computes it.
+// Returns the number of input elements per result element. factor: out / in given by the caller, or
+// 0 to use the sizes. single: computed in float, as PyTorch does.
 static double scale_of(int64_t in, int64_t out, double factor, bool align, bool single) {
   if (align) {
     if (out < 2) return 0;
@@ -76,8 +76,8 @@ static double cubic(double x) {
   if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
   return 0;
 }
-// [out][in]: the weights of the four elements around each result; those beyond the border count for
-// the border's.
+// [out][in]: the weights of the four elements around each result; weights beyond the border are
+// added to the border's.
 static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align,
                                const Tensor& like) {
   const int64_t shape[2] = {out, in};
@@ -106,7 +106,7 @@ static TensorRef bicubic(const Tensor& x, Ints size, bool align, const double* f
 
 // ---- interpolate ----
 
-// The sizes of the result, and the factors as for scale_of().
+// The sizes of the result, and the factors for scale_of().
 struct Target {
   int64_t n;  // dimensions
   int64_t size[3];
@@ -116,7 +116,7 @@ struct Target {
 static int64_t scaled_size(int64_t size, double factor, const char* arg, double min_size) {
   const double n = __builtin_floor(double(size) * factor);
   if (!(n >= min_size && n < 0x1p31))
-    fail_arg(TT_INVALID_ARG, arg, "{} is {}: the size {} becomes {}, must be from {} to 2^31 - 1",
+    fail_arg(TT_INVALID_ARG, arg, "{} is {}: size {} would become {}: must be in [{}, 2^31 - 1]",
              arg, factor, size, n, min_size);
   return int64_t(n);
 }
@@ -127,12 +127,12 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
   Target t{input.ndim - 2, {}, {}};
   for (int64_t d = 0; d < t.n; d++) {
     if (input.size(d + 2) < 1 || input.size(d + 2) > INT32_MAX)
-      fail_arg(TT_SHAPE, "input", "input is {}: sizes must be from 1 to 2^31 - 1", input.sizes());
+      fail_arg(TT_SHAPE, "input", "input is {}: sizes must be in [1, 2^31 - 1]", input.sizes());
     if (size.n) {
       if (size.n != 1 && size.n != t.n)
         fail_arg(TT_INVALID_ARG, "size", "size is {}: must have 1 or {} numbers", size, t.n);
       t.size[d] = size[size.n == 1 ? 0 : d];
-      if (t.size[d] < 1) fail_arg(TT_INVALID_ARG, "size", "size is {}: must be 1 or more", size);
+      if (t.size[d] < 1) fail_arg(TT_INVALID_ARG, "size", "size is {}: must be at least 1", size);
       continue;
     }
     const Opt<double>& own = scales[3 - t.n + d];
@@ -149,8 +149,8 @@ static int64_t kernel_mode(int64_t mode) {
   return mode == kInterpolationNearestExact ? kResizeNearestExact : kResizeLinear;
 }
 
-// How three dimensions are resized by steps over two: first height and width, of images whose depth
-// counts as channels; then depth, of images whose other dimension is height x width.
+// Resizes three dimensions in two steps: first height and width, of images with depth as channels;
+// then depth, of images whose other dimension is height x width.
 struct Steps3d {
   int64_t planes[4];     // the shape for the first step
   int64_t deep[4];       // for the second
@@ -163,7 +163,7 @@ struct Steps3d {
         result{x.size(0), x.size(1), t.size[0], t.size[1], t.size[2]} {}
 };
 
-// One dimension is resized as the columns of images of one row.
+// A single dimension is resized as the columns of images with one row.
 static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool align) {
   if (t.n == 2 && mode == kInterpolationBicubic)
     return bicubic(x, Ints(t.size, 2), align, t.factor);
@@ -200,11 +200,10 @@ static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align
              "trilinear 5",
              input.sizes());
   if (!kDims[mode] && align_corners)
-    fail_arg(TT_INVALID_ARG, "align_corners",
-             "align_corners has no meaning for this mode: it must not be given");
+    fail_arg(TT_INVALID_ARG, "align_corners", "align_corners is given: this mode does not use it");
 }
 
-// Values of bytes: rounded to the nearest, halves up.
+// Rounds byte values to nearest, halves up.
 static TensorRef rounded(const Tensor& t) {
   const Scalar low(0);
   const Scalar high(255);
@@ -223,7 +222,7 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
     fail_arg(TT_INVALID_ARG, "size", "either size or scale_factor must be given");
   if (size.n && recompute_scale_factor.or_else(false))
     fail_arg(TT_INVALID_ARG, "recompute_scale_factor",
-             "recompute_scale_factor has no meaning beside size");
+             "recompute_scale_factor is given: it cannot be combined with size");
   const bool bytes = input.dtype == Dtype::kU8 && mode != kInterpolationArea && input.ndim < 5;
   if (!is_float(input.dtype) && !bytes)
     fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating, or uint8",
@@ -236,13 +235,13 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   result.append(Ints(t.size, t.n));
   checked_numel(result, Dtype::kF64, "size");
   if (mode == kInterpolationArea) return averaged(input, t);
-  // Several steps of a 16-bit dtype are computed in f32 and rounded once, at the end.
+  // Intermediate results of 16-bit dtypes are f32 and are rounded once, at the end.
   const bool steps = input.item_size() == 2 && (t.n == 3 || mode == kInterpolationBicubic);
   if (!bytes && !steps) return resized(input, t, mode, align);
   TensorRef y = op::to_dtype(input, Dtype::kF32);
   Target rest = t;
   if (bytes && t.n == 2 && kernel_mode(mode) == kResizeLinear) {
-    // As in PyTorch, rows are resized and rounded before columns are.
+    // Like PyTorch, rows are resized and rounded before columns.
     const Target rows = {
         .n = 2, .size = {input.size(2), t.size[1], 0}, .factor = {0, t.factor[1], 0}};
     y = rounded(*resized(*y, rows, mode, align));

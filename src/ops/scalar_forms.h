@@ -1,5 +1,5 @@
-// What gradient formulas compute with numbers: the form of an operator that has a Scalar in place of
-// a tensor runs the same formula, in which these take the place of the operators on tensors.
+// Arithmetic on numbers for gradient formulas: the scalar form of an operator uses the same
+// formula, in which these functions replace the operators on tensors.
 #pragma once
 
 #include "core/scalar.h"

@@ -15,13 +15,13 @@ static TensorRef as_dtype(TensorRef t, Dtype d) {
   return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
 }
 
-// The dtype of the result; integers and bool become int64.
+// Returns the dtype of the result: int64 for integers and bool.
 static Dtype sum_dtype(const Tensor& self, Dtype dtype) {
   if (dtype != Dtype::kNone) return dtype;
   return category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
 }
 
-// Complex numbers are pairs of real columns.
+// Complex numbers are summed as pairs of real columns.
 TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim);

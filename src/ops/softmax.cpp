@@ -7,10 +7,10 @@
 
 namespace TT_NS::impl {
 
-// out[outer][dim][inner] from a (and b) of the same shape.
+// Computes out[outer][dim][inner] from a (and b) of the same shape.
 static TensorRef along_rows(const Kernel& k, const Tensor& a, const Tensor* b, int64_t dim) {
   if (!is_float(a.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating, give a dtype",
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating, or dtype must be given",
              fmt(a.dtype));
   const int64_t d = wrap_dim(dim, a.ndim);
   TensorRef x = dense_input(a);

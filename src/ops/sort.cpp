@@ -54,16 +54,16 @@ TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) 
 TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
   if (k < 0 || k > length(self, d))
-    fail_arg(TT_INVALID_ARG, "k", "k is {}, dimension {} has {}: must be in between", k, d,
-             length(self, d));
+    fail_arg(TT_INVALID_ARG, "k", "k is {}: must be in [0, {}], the size of dimension {}", k,
+             length(self, d), d);
   return sorted_rows(self, d, self.ndim ? k : 1, largest,
-                     true);  // of a 0-dim tensor itself, as in PyTorch
+                     true);  // for a 0-dim tensor itself, as in PyTorch
 }
 
 // ---- unique ----
 
-// Results of unique from n sorted elements; fresh[i] tells whether element i + 1 differs from the
-// one before.
+// Makes the results of unique from n sorted elements; fresh[i] tells whether element i + 1 differs
+// from its predecessor.
 static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape, bool want_inverse,
                          bool want_counts) {
   const int64_t n = perm.numel;
@@ -102,7 +102,7 @@ static TensorTriple unique_elements(const Tensor& self, bool want_inverse, bool 
   return r;
 }
 
-// Slices of a dimension, in the order of their elements: one stable sort per element, the last
+// Sorts slices of a dimension by their elements: one stable sort per element, the last element
 // first.
 static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inverse,
                                   bool want_counts) {
@@ -114,7 +114,7 @@ static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inver
   const int64_t flat[2] = {n, m};
   const int64_t rows[1] = {n};
   const int64_t last[1] = {1};
-  Shape order;  // d first
+  Shape order;  // with d first
   order.push_back(d);
   for (int64_t k = 0; k < self.ndim; k++)
     if (k != d) order.push_back(k);
@@ -136,7 +136,7 @@ TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool re
                     Opt<int64_t> dim) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (self.device.type == TT_META)
-    fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result is in its values");
+    fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result depends on its data");
   if (!dim.has) return unique_elements(self, return_inverse, return_counts);
   if (self.ndim == 0) fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
   return unique_slices(self, wrap_dim(dim.value, self.ndim), return_inverse, return_counts);

@@ -5,8 +5,8 @@
 
 namespace TT_NS {
 
-// The first k elements of each row of dimension dim in order, and their indices. Without
-// want_values the first is NULL.
+// Returns the first k elements of each row along dim in order, and their indices. Without
+// want_values the first result is NULL.
 TensorPair sorted_rows(const Tensor& self, int64_t dim, int64_t k, bool descending,
                        bool want_values);
 

@@ -32,11 +32,11 @@ static void check_sorter(const Tensor& sorted, const Tensor& sorter) {
   check_indices(sorter, "sorter", 0, sorted.size(-1));
 }
 
-// The dtype in which both are compared.
+// Returns the dtype of the comparison.
 static Dtype common_dtype(const Tensor& sorted, const Tensor& self) {
   const Dtype d = result_type({&sorted, &self});
   if (is_complex(d) || d == Dtype::kBool)
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self and sorted_sequence make {}: must be real numbers",
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self and sorted_sequence promote to {}: must be real",
              fmt(d));
   if (category(d) < 2) return Dtype::kI64;
   return d == Dtype::kF64 ? d : Dtype::kF32;
@@ -48,11 +48,11 @@ TensorRef searchsorted(Call, const Tensor& sorted_sequence, const Tensor& self, 
   check_same_device(sorted_sequence, "sorted_sequence", self, "self");
   check_rows(sorted_sequence, self);
   if (right && side == kSideLeft)
-    fail_arg(TT_INVALID_ARG, "side", "side is left, right is true: they contradict each other");
+    fail_arg(TT_INVALID_ARG, "side", "side is left and right is true: they contradict each other");
   const int64_t n = sorted_sequence.size(-1);
   if (out_int32 && n >= INT32_MAX)
     fail_arg(TT_INVALID_ARG, "out_int32",
-             "out_int32 is true, sorted_sequence is {}: has more places than int32 can count",
+             "out_int32 is true, sorted_sequence is {}: positions exceed int32",
              sorted_sequence.sizes());
   if (sorter) check_sorter(sorted_sequence, *sorter);
   const Dtype d = common_dtype(sorted_sequence, self);

@@ -1,4 +1,4 @@
-// Fronts of functions of one tensor that are not one kernel.
+// Implementations of unary functions that need more than one kernel.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -9,8 +9,8 @@ namespace TT_NS::impl {
 TensorRef round(Call, const Tensor& self, int64_t decimals) {
   if (decimals == 0) return op::round_even(self);
   if (category(self.dtype) < 2)
-    fail_arg(TT_NOT_IMPLEMENTED, "decimals",
-             "decimals is {}, self is {}: integers take no decimals", decimals, fmt(self.dtype));
+    fail_arg(TT_NOT_IMPLEMENTED, "decimals", "decimals is {}, self is {}: must be 0 for integers",
+             decimals, fmt(self.dtype));
   double power = 1;
   const bool up = decimals < 0;
   for (int64_t i = 0; i != decimals && i < 400 && i > -400; i += up ? -1 : 1) power *= 10;

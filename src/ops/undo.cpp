@@ -13,7 +13,7 @@ Rng UndoLog::reserve(Generator& g, uint64_t counters) {
   return begin;
 }
 
-// The bytes between a tensor's first and last element.
+// The bytes from a tensor's first to its last element.
 struct Range {
   char* begin;
   int64_t bytes;
@@ -53,7 +53,7 @@ void UndoLog::undo() noexcept {
   if (!written_.empty()) undo_writes();
 }
 
-// Allocates nothing. A device of the application may fail to copy: its tensor keeps its values.
+// Does not allocate. If a device of the application fails to copy, its tensor keeps its values.
 void UndoLog::undo_writes() noexcept {
   const ErrorRecord error = ctx_.error;
   MaskGuard no_grad(bit(kKeyAutograd));

@@ -1,5 +1,5 @@
-// UndoLog: changes of a call that the C boundary undoes if the call fails: reserved random numbers
-// and running statistics. Calls that a callback of the application makes have their own logs.
+// UndoLog: changes of a call that the C boundary undoes on failure: reserved random numbers and
+// running statistics. Calls made by callbacks have their own logs.
 #pragma once
 
 #include "core/ctx.h"
@@ -28,7 +28,7 @@ class UndoLog {
   };
   struct Written {
     TensorRef tensor;
-    TensorRef values;  // a clone; for devices of the application the byte range, on the CPU
+    TensorRef values;  // a clone; for devices of the application, a CPU copy of the byte range
     uint32_t version;
   };
   TT_COLD void undo() noexcept;
@@ -41,9 +41,10 @@ class UndoLog {
   SmallVec<Written, 1> written_;
 };
 
-// Reserves counters of a generator (NULL: of the ctx) for the running call; returned if it fails.
+// Reserves counters of a generator (NULL: the ctx's) for the running call; they are returned if it
+// fails.
 Rng reserve_rng(Generator* generator, uint64_t counters);
-// Call before t is written: its values and version are restored if the running call fails.
+// Call before writing t: its values and version are restored if the running call fails.
 void remember_values(Tensor& t);
 
 }  // namespace TT_NS

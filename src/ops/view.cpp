@@ -1,4 +1,4 @@
-// Views: geometry only.
+// Views: only the geometry changes.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -15,7 +15,7 @@ TensorRef view(Call, const Tensor& self, Ints size) {
   strides.resize(to.size());
   if (!view_strides(self.sizes(), self.strides(), to, strides.data()))
     fail_arg(TT_INVALID_ARG, "size",
-             "self has shape {} and strides {}: {} is no view of it, use reshape", self.sizes(),
+             "self has shape {} and strides {}: cannot be viewed as {}, use reshape", self.sizes(),
              self.strides(), Ints(to));
   return make_view(self, to, strides, self.data);
 }
@@ -49,8 +49,8 @@ TensorRef t(Call, const Tensor& self) {
 
 TensorRef permute(Call, const Tensor& self, Ints dims) {
   if (dims.n != self.ndim)
-    fail_arg(TT_INVALID_ARG, "dims", "dims is {}, self has {} dims: one entry each is needed", dims,
-             self.ndim);
+    fail_arg(TT_INVALID_ARG, "dims", "dims is {}, self has {} dims: must have one entry for each",
+             dims, self.ndim);
   dim_mask(dims, self.ndim, false, "dims");
   Shape sizes, strides;
   for (int64_t d : dims) {
@@ -64,8 +64,7 @@ TensorRef permute(Call, const Tensor& self, Ints dims) {
 TensorRef expand(Call, const Tensor& self, Ints size) {
   int64_t extra = size.n - self.ndim;
   if (extra < 0 || size.n > kMaxDims)
-    fail_arg(TT_SHAPE, "size",
-             "size is {}, self is {}: needs at least self's {} entries, at most 64", size,
+    fail_arg(TT_SHAPE, "size", "size is {}, self is {}: must have {} to 64 entries", size,
              self.sizes(), self.ndim);
   Shape sizes(size), strides;
   strides.resize(size.n, 0);
@@ -103,7 +102,8 @@ TensorRef squeeze_dims(Call, const Tensor& self, Ints dim) {
 }
 
 TensorRef unsqueeze(Call, const Tensor& self, int64_t dim) {
-  if (self.ndim == kMaxDims) fail_arg(TT_SHAPE, "self", "self has {} dims already", self.ndim);
+  if (self.ndim == kMaxDims)
+    fail_arg(TT_SHAPE, "self", "self has {} dims: no more are supported", self.ndim);
   int64_t d = wrap_dim(dim, self.ndim + 1);
   Shape sizes(self.sizes());
   Shape strides(self.strides());
@@ -114,11 +114,11 @@ TensorRef unsqueeze(Call, const Tensor& self, int64_t dim) {
 }
 
 TensorRef select(Call, const Tensor& self, int64_t dim, int64_t index) {
-  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self has no dimension to select from");
+  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: must have at least one dimension");
   int64_t d = wrap_dim(dim, self.ndim);
   int64_t n = self.size(d);
   if (index < -n || index >= n)
-    fail_arg(TT_INDEX, "index", "index is {}, dimension {} has size {}", index, d, n);
+    fail_arg(TT_INDEX, "index", "index is {}: dimension {} has size {}", index, d, n);
   if (index < 0) index += n;
   Shape sizes(self.sizes());
   Shape strides(self.strides());
@@ -130,7 +130,7 @@ TensorRef select(Call, const Tensor& self, int64_t dim, int64_t index) {
 
 TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<int64_t> end,
                 int64_t step) {
-  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self has no dimension to slice");
+  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: must have at least one dimension");
   if (step < 1) fail_arg(TT_INVALID_ARG, "step", "step is {}: must be at least 1", step);
   int64_t d = wrap_dim(dim, self.ndim);
   int64_t n = self.size(d);
@@ -148,7 +148,7 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   return make_view(self, sizes, strides, data);
 }
 
-// All elements of a geometry must be inside the storage.
+// Fails unless all elements of a geometry are inside the storage.
 static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t offset) {
   if (size.n != stride.n)
     fail_arg(TT_INVALID_ARG, "stride", "size is {}, stride is {}: must have equal lengths", size,
@@ -171,8 +171,8 @@ static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t off
     }
   if (last >= room)
     fail_arg(TT_INVALID_ARG, "size",
-             "size {}, stride {} and offset {} reach element {} of a storage of {}", size, stride,
-             offset, last, room);
+             "size {}, stride {} and offset {} reach element {} of a storage of {} elements", size,
+             stride, offset, last, room);
 }
 
 TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride,
@@ -186,7 +186,7 @@ TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride,
 
 TensorRef detach(Call, const Tensor& self) { return new_alias(self); }
 
-// ---- their inverses: new tensors ----
+// ---- adjoints of views: new tensors ----
 
 static TensorRef zeros_of(const Tensor& like, Ints size) {
   TensorRef out = new_tensor(size, like.dtype, like.device);
@@ -207,7 +207,7 @@ TensorRef slice_backward(Call, const Tensor& grad, Ints size, int64_t dim, Opt<i
   return out;
 }
 
-// A copy with the given strides, whose storage begins at the first element.
+// Returns a copy with the given strides, whose storage begins at the first element.
 TensorRef restride(Call, const Tensor& self, Ints stride) {
   int64_t extent = self.numel ? 1 : 0;
   for (int64_t d = 0; d < self.ndim && extent; d++) extent += (self.size(d) - 1) * stride[d];

@@ -23,7 +23,7 @@ TensorRef flatten(Call, const Tensor& self, int64_t start_dim, int64_t end_dim) 
 }
 
 TensorRef unflatten(Call, const Tensor& self, int64_t dim, Ints sizes) {
-  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: there is no dimension to split");
+  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: must have at least one dimension");
   const int64_t d = wrap_dim(dim, self.ndim);
   if (sizes.empty())
     fail_arg(TT_INVALID_ARG, "sizes", "sizes is empty: at least one size is needed");
@@ -39,8 +39,7 @@ TensorRef unflatten(Call, const Tensor& self, int64_t dim, Ints sizes) {
 }
 
 TensorList unbind(Call, const Tensor& self, int64_t dim) {
-  if (self.ndim == 0)
-    fail_arg(TT_INDEX, "self", "self is 0-dim: there is no dimension to take apart");
+  if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: must have at least one dimension");
   const int64_t d = wrap_dim(dim, self.ndim);
   const int64_t step = self.stride(d) * self.item_size();
   Shape sizes(self.sizes());
@@ -55,7 +54,7 @@ TensorList unbind(Call, const Tensor& self, int64_t dim) {
 }
 
 TensorRef narrow(Call, const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: there is no dimension to narrow");
+  if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: must have at least one dimension");
   const int64_t d = wrap_dim(dim, self.ndim);
   const int64_t n = self.size(d);
   if (length < 0) fail_arg(TT_INVALID_ARG, "length", "length is {}: must not be negative", length);
@@ -65,8 +64,7 @@ TensorRef narrow(Call, const Tensor& self, int64_t dim, int64_t start, int64_t l
   const int64_t from = start < 0 ? start + n : start;
   if (length > n - from)
     fail_arg(TT_INVALID_ARG, "length",
-             "start is {}, length is {}: reaches over the size {} of dimension {}", start, length,
-             n, d);
+             "start is {}, length is {}: exceeds the size {} of dimension {}", start, length, n, d);
   return op::slice(self, d, from, from + length);
 }
 

@@ -1,4 +1,4 @@
-// What the generated structs of constructor arguments (gen/optim_classes.h) are made of.
+// Building blocks of the generated structs of constructor arguments (gen/optim_classes.h).
 #pragma once
 
 #include "dispatch/value.h"
@@ -8,7 +8,7 @@ namespace TT_NS {
 struct Optimizer;
 struct Scheduler;
 
-// A number that each parameter group has, by PyTorch's name.
+// A number of each parameter group, by PyTorch's name.
 struct ClassValue {
   const char* name;
   double standard;
@@ -19,7 +19,7 @@ constexpr bool same_text(const char* a, const char* b) {
   for (; *a && *a == *b; a++) b++;
   return *a == *b;
 }
-// The position of a value in a class's table.
+// Returns the position of a value in a class's table.
 template <size_t N> consteval int at(const ClassValue (&table)[N], const char* name) {
   for (size_t i = 0; i < N; i++)
     if (same_text(table[i].name, name)) return int(i);

@@ -1,4 +1,4 @@
-// Clipping of gradients: one pass for the norm, one that scales where it must.
+// Clips gradients: one pass computes the norm, another scales if necessary.
 #include "autograd/node.h"
 #include "ext/mirror.h"
 #include "ops/gen/kernels.h"
@@ -33,12 +33,12 @@ class Clip {
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
   Span<const TensorRef> grads_;
-  ExtMirrors mirrors_;                // of gradients on a device of the host
+  ExtMirrors mirrors_;                // of gradients on a device of the application
   SmallVec<const Tensor*, 8> where_;  // the gradients, or their mirrors
-  Device place_;                      // of these
+  Device place_;                      // device of these
   ClipPlan plan_ = {};
   TensorRef total_;
-  TensorList copies_;  // dense ones of gradients that are not
+  TensorList copies_;  // dense copies of gradients that are not dense
   SmallVec<ClipItem, 8> items_;
 };
 
@@ -53,7 +53,7 @@ int64_t Clip::add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units) 
   return units + optim_units(n);
 }
 
-// Checks the gradients and finds where they are.
+// Checks the gradients and determines their device.
 void Clip::check() {
   for (const TensorRef& g : grads_) {
     if (!(g->device == grads_[0]->device))
@@ -74,7 +74,7 @@ TensorRef Clip::norm() {
   check();
   Dtype dtype = real_of(grads_[0]->dtype);
   SmallVec<ClipItem, 8> read;
-  TensorList values;  // what the norm is taken of, where that is not the gradient itself
+  TensorList values;  // operands of the norm, if they are not the gradients themselves
   int64_t units = 0;
   int64_t elements = 0;
   for (const Tensor* g : where_) {

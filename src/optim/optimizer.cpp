@@ -36,10 +36,10 @@ static void check_distinct(const Optimizer& o, TensorSpan params) {
   for (int64_t i = 1; i < all.size(); i++)
     if (all[i] == all[i - 1])
       fail_arg(TT_INVALID_ARG, "params",
-               "a parameter appears twice among the groups: each may be in one group only, once");
+               "a parameter appears twice: each may appear once, in one group");
 }
 
-// A tensor of the parameter's shape, dtype and, if that is dense, layout.
+// Makes a tensor of the parameter's shape, dtype and, if it is dense, layout.
 static TensorRef state_like(const Tensor& p) {
   return p.dense() ? new_strided(p.sizes(), p.strides(), p.dtype, p.device)
                    : new_tensor(p.sizes(), p.dtype, p.device);
@@ -56,7 +56,7 @@ void add_param_group(Optimizer& o, TensorSpan params) {
     if (o.first_state == o.first_state) {
       MaskGuard quiet(bit(kKeyAutograd));
       s.state[0] = state_like(*p);
-      // of a complex number both parts, as PyTorch's
+      // for complex numbers both parts, like PyTorch
       op::fill_(*s.state[0], is_complex(p->dtype) ? Scalar::complex(o.first_state, o.first_state)
                                                   : o.first_state);
       s.step = 0;
@@ -68,24 +68,24 @@ void add_param_group(Optimizer& o, TensorSpan params) {
   ParamGroup g = {o.params.size(), o.params.size() + params.n, {}, {}};
   for (int k = 0; k < kMaxValues; k++) g.value[k] = o.standard[k];
   for (double& x : g.extra) x = __builtin_nan("");
-  o.groups.push_back(g);  // nothing fails after it
+  o.groups.push_back(g);  // nothing fails after this
   for (ParamSlot& s : fresh) o.params.push_back(std::move(s));
 }
 
 static void drop_grads(Optimizer& o) {
   constexpr int kAtOnce = 16;
   for (int64_t i = 0; i < o.params.size();) {
-    SmallVec<TensorRef, kAtOnce> gone;  // when the lock is
+    SmallVec<TensorRef, kAtOnce> gone;  // freed after the lock
     Lock lock(shared_lock);
     for (; i < o.params.size() && gone.size() < kAtOnce; i++)
       gone.push_back(take_grad(lock, *o.params[i].param));
   }
 }
 
-// All that can fail comes first: gradients without a history, and the right to write them.
+// Everything that can fail comes first: detaching gradients, and the check that they are writable.
 static void fill_grads(Optimizer& o) {
   struct Filled {
-    TensorRef param;  // empty: it has the gradient already
+    TensorRef param;  // empty: its gradient is ready
     TensorRef grad;
   };
   MaskGuard quiet(bit(kKeyAutograd));
@@ -174,7 +174,7 @@ TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
 
 static void check_step(double step) {
   if (!(step >= 0 && step <= 0x1p53))
-    fail_arg(TT_INVALID_ARG, "value", "step is {}: must be a number of steps", step);
+    fail_arg(TT_INVALID_ARG, "value", "step is {}: must be a non-negative integer", step);
 }
 
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
@@ -200,8 +200,7 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   TensorRef own = state_like(p);
   op::copy_(*own, value->device == p.device ? TensorRef::share(value)
                                             : op::to(*value, Dtype::kNone, p.device));
-  o.params[param].state[k] =
-      std::move(own);  // callbacks of the host may have added parameters meanwhile
+  o.params[param].state[k] = std::move(own);  // callbacks may have added parameters meanwhile
 }
 
 // ---- the state as lists ----
@@ -215,13 +214,13 @@ static void write_name(char* name, int64_t cap, const char* text, const A&... a)
              cap);
 }
 
-// f(param, state) for each tensor of state, until it returns true.
+// Calls f(param, state) for each tensor of the state until it returns true.
 template <class F> static void each_tensor(const Optimizer& o, F f) {
   for (int64_t i = 0; i < o.params.size(); i++)
     for (int k = 0; k < kOptimStates; k++)
       if (o.params[i].state[k] && f(i, k)) return;
 }
-// f(group or param, name, value) for each number, until it returns true.
+// Calls f(group or param, name, value) for each number until it returns true.
 template <class F> static void each_number(const Optimizer& o, F f) {
   for (int64_t i = 0; i < o.params.size(); i++)
     if (o.params[i].step >= 0 && f("state.{}.{}", i, "step", o.params[i].step)) return;
@@ -281,7 +280,7 @@ double number_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
   return found;
 }
 
-// "state.12.exp_avg" with head "state." -> 12; *rest is "exp_avg".
+// Parses "state.12.exp_avg" with head "state.": returns 12, *rest is "exp_avg".
 static int64_t parse_name(const char* name, const char* head, const char** rest) {
   const size_t n = strlen(head);
   if (strncmp(name, head, n)) return -1;
@@ -293,7 +292,7 @@ static int64_t parse_name(const char* name, const char* head, const char** rest)
   return i;
 }
 [[noreturn]] static void fail_name(const char* name) {
-  fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of an optimizer's state", name);
+  fail_arg(TT_INVALID_ARG, "name", "\"{}\" is not part of an optimizer's state", name);
 }
 
 void load_tensor(Optimizer& o, const char* name, const Tensor& value) {

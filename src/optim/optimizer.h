@@ -14,12 +14,12 @@ enum GroupExtra {
   kBaseMomentum,
   kMaxMomentum,
   kNumExtras
-};  // kept for schedulers
+};  // used by schedulers
 
 struct ParamSlot {
   TensorRef param;
   TensorRef state[kOptimStates];
-  double step = -1;  // taken so far; -1: none, or the class does not count
+  double step = -1;  // number of steps taken; -1: none, or the class does not count them
 };
 struct ParamGroup {
   int64_t begin, end;        // of its parameters
@@ -27,15 +27,15 @@ struct ParamGroup {
   double extra[kNumExtras];  // nan: absent
 };
 
-// A kind of optimizer. `factors` fills the item's factors and flags for a parameter whose step
-// counter becomes `step`, and returns the bit mask of the states that it has.
+// A kind of optimizer. `factors` sets the item's factors and flags for a parameter whose step
+// counter becomes `step`, and returns the bit mask of its states.
 struct OptimClass {
   const char* name;
   OptimRule rule;
   Span<const ClassValue> values;
   const char* states[kOptimStates];
   bool counts_steps;
-  const char* momentum;  // the value that schedulers cycle; NULL: none
+  const char* momentum;  // name of the value that schedulers cycle; NULL: none
   uint32_t (*factors)(const double* value, double step, OptimItem* item);
 };
 
@@ -44,11 +44,11 @@ struct Optimizer {
   RefCount refs;
   const OptimClass* cls;
   double standard[kMaxValues];
-  double first_state;  // what state 0 starts with as soon as a parameter is added; nan: it starts
-                       // with the first step
+  double first_state;  // initial value of state 0 as soon as a parameter is added; nan: created by
+                       // the first step
   SmallVec<ParamSlot, 1> params;
   SmallVec<ParamGroup, 1> groups;
-  SmallVec<OptimItem, 1> items;  // of the running step
+  SmallVec<OptimItem, 1> items;  // of the current step
   static void destroy(Optimizer*) noexcept;
 };
 using OptimizerRef = Ref<Optimizer>;
@@ -57,23 +57,23 @@ void add_param_group(Optimizer& o, TensorSpan params);
 void optimizer_step(Optimizer& o);
 void zero_grad(Optimizer& o, bool set_to_none);
 
-// The norm of all gradients as one vector, a 0-dim tensor; clips them to max_norm.
+// Returns the norm of all gradients as one vector, a 0-dim tensor, and clips them to max_norm.
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
                          bool error_if_nonfinite);
 void clip_grad_value(TensorSpan params, double clip_value);
 
-// Values by name; NULL: the class has none of that name.
+// Returns a value by name, NULL if the class has none of that name.
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name);
 ParamGroup& group_at(Optimizer& o, int64_t group);
 double group_value(Optimizer& o, int64_t group, const char* name);
 void set_group_value(Optimizer& o, int64_t group, const char* name, double value);
 
-// State by name. Empty: not there.
+// Returns a state by name, or an empty reference.
 TensorRef param_state(Optimizer& o, int64_t param, const char* name);
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value);
 
 // The whole state as lists of named tensors and numbers.
-constexpr int64_t kStateName = 96;  // bytes that the name of a part takes at most
+constexpr int64_t kStateName = 96;  // maximum bytes of the name of a part
 int64_t num_tensors(const Optimizer& o);
 int64_t num_numbers(const Optimizer& o);
 TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap);

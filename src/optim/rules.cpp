@@ -1,5 +1,5 @@
-// The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order,
-// in double precision.
+// The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order
+// of operations, in double precision.
 #include "ops/impl.h"
 #include "optim/gen/classes.h"
 #include "optim/optimizer.h"
@@ -63,7 +63,7 @@ static uint32_t adagrad_factors(const double* v, double step, OptimItem* item) {
   return 1;
 }
 
-// AdamW has Adam's values, the last of them fixed.
+// AdamW has Adam's values except the last, which is constant.
 static_assert(at(kAdamWValues, "decoupled_weight_decay") ==
               at(kAdamValues, "decoupled_weight_decay"));
 static_assert(at(kAdamWValues, "amsgrad") == at(kAdamValues, "amsgrad") &&
@@ -145,7 +145,8 @@ OptimizerRef construct(const SGDArgs& a) {
   at_least_0(a.weight_decay, "weight_decay");
   if (a.nesterov && (a.momentum <= 0 || a.dampening != 0))
     fail_arg(TT_INVALID_ARG, "nesterov",
-             "nesterov with momentum {} and dampening {}: needs a momentum and no dampening",
+             "nesterov is given with momentum {} and dampening {}: needs a positive momentum and "
+             "no dampening",
              a.momentum, a.dampening);
   return make(kSgd, a);
 }

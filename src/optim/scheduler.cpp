@@ -53,12 +53,12 @@ static void note_rates(Scheduler& s) noexcept {
     s.last_lr[g] = *find_value(*s.optimizer, s.optimizer->groups[g], "lr");
 }
 
-// All rates are known before one is set.
+// All rates are computed before one is set.
 static void update(Scheduler& s, int64_t epoch, bool closed) {
   Optimizer& o = *s.optimizer;
   const int64_t n = s.base_lrs.size();
   if (o.groups.size() != n)
-    fail(TT_INVALID_ARG, "the optimizer has {} groups, {} when the scheduler was made",
+    fail(TT_INVALID_ARG, "the optimizer has {} groups: it had {} when the scheduler was made",
          o.groups.size(), n);
   const auto rate = closed && s.cls->closed ? s.cls->closed : s.cls->next;
   SmallVec<Rate, 8> rates;
@@ -95,7 +95,7 @@ static void step_sequential(Scheduler& s) {
 
 void scheduler_step(Scheduler& s) {
   if (s.last_epoch == INT64_MAX)
-    fail(TT_INVALID_ARG, "{} is at the last epoch that can be counted", s.cls->name);
+    fail(TT_INVALID_ARG, "{} has reached the largest possible epoch", s.cls->name);
   if (s.cls == &kSequential) return step_sequential(s);
   if (s.cls == &kChained) {
     for (SchedulerRef& part : s.parts) scheduler_step(*part.get());
@@ -114,7 +114,7 @@ void scheduler_step_to(Scheduler& s, int64_t epoch) {
   if (epoch < 0 || epoch == INT64_MAX)
     fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
   if (s.cls == &kSequential || s.cls == &kChained)
-    fail_arg(TT_INVALID_ARG, "epoch", "{} goes step by step only", s.cls->name);
+    fail_arg(TT_INVALID_ARG, "epoch", "{} cannot skip epochs: use step", s.cls->name);
   update(s, epoch, true);
 }
 
@@ -123,7 +123,8 @@ static void adopt_parts(Scheduler& s, Span<Scheduler* const> parts) {
     if (parts[i]->optimizer.get() != s.optimizer.get())
       fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] belongs to another optimizer", i);
     if (parts[i]->depth + 1 > kMaxDepth)
-      fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} deep", i, kMaxDepth);
+      fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} levels deep: the maximum",
+               i, kMaxDepth);
     if (parts[i]->depth >= s.depth) s.depth = parts[i]->depth + 1;
     s.parts.push_back(SchedulerRef::share(parts[i]));
   }
@@ -134,7 +135,7 @@ static void shift_epochs(Scheduler& s, int64_t by) noexcept {
   if (s.cls != &kSequential && s.cls != &kChained) s.last_epoch += by;
   for (SchedulerRef& part : s.parts) shift_epochs(*part.get(), by);
 }
-// The step that a part took when it was made, once more, from the initial rates.
+// Repeats a part's initial step, from the initial rates.
 static void start_part(Scheduler& s) {
   const int64_t steps = s.step_count;
   s.step_count = 0;
@@ -154,8 +155,8 @@ SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints mi
   if (!parts.n)
     fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
   if (milestones.n != parts.n - 1)
-    fail_arg(TT_INVALID_ARG, "milestones", "{} milestones for {} schedulers: must be one less",
-             milestones.n, parts.n);
+    fail_arg(TT_INVALID_ARG, "milestones",
+             "there are {} milestones for {} schedulers: must be one fewer", milestones.n, parts.n);
   if (last_epoch < -1 || last_epoch == INT64_MAX)
     fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
   SchedulerRef s = new_scheduler(kSequential, o);
@@ -164,12 +165,11 @@ SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints mi
   s->last_epoch = last_epoch + 1;
   for (ParamGroup& g : o.groups) {
     if (g.extra[kInitialLr] != g.extra[kInitialLr])
-      fail_arg(TT_INVALID_ARG, "schedulers", "a group has been added after schedulers were made");
+      fail_arg(TT_INVALID_ARG, "schedulers", "a group was added after the schedulers were made");
   }
   SmallVec<ParamGroup, 1> before(o.groups.span());
   for (ParamGroup& g : o.groups) *find_value(o, g, "lr") = g.extra[kInitialLr];
-  for (Scheduler* part : parts)
-    shift_epochs(*part, -1);  // takes back the step of their constructors
+  for (Scheduler* part : parts) shift_epochs(*part, -1);  // undoes the step of their constructors
   try {
     bool begins = false;
     start_part(part_at(*s.get(), 0, &begins));
@@ -193,8 +193,8 @@ SchedulerRef make_chained(Span<Scheduler* const> parts) {
 
 // ---- the state as a list ----
 
-// f(prefix length, name, index or -1, number) for each number until it returns true; prefix:
-// "schedulers.2." of each nesting.
+// Calls f(prefix length, name, index or -1, number) for each number until it returns true. Nested
+// schedulers have the prefix "schedulers.2.".
 struct Prefix {
   char text[24 * kMaxDepth + 1];
   int64_t n = 0;
@@ -249,7 +249,7 @@ double number_at(const Scheduler& s, int64_t i, char* name, int64_t cap) {
   return found;
 }
 
-// The part of a nesting that "2.0.last_epoch" names; *name is what is left.
+// Returns the nested scheduler that "2.0.last_epoch" names; *name becomes the rest.
 static Scheduler& part_named(Scheduler& s, const char** name) {
   Scheduler* at = &s;
   const char* p = *name;
@@ -257,7 +257,7 @@ static Scheduler& part_named(Scheduler& s, const char** name) {
     int64_t i = 0;
     for (int d = 0; *p >= '0' && *p <= '9' && d < 15; p++, d++) i = 10 * i + (*p - '0');
     if (*p != '.' || i >= at->parts.size())
-      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", *name);
+      fail_arg(TT_INVALID_ARG, "name", "\"{}\" is not part of the scheduler's state", *name);
     at = at->parts[i].get();
     p++;
   }
@@ -270,7 +270,7 @@ void load_number(Scheduler& whole, const char* name, double value) {
   const bool epoch = strcmp(rest, "last_epoch") == 0;
   if (epoch || strcmp(rest, "_step_count") == 0) {
     if (!(value >= -1 && value <= 0x1p53))
-      fail_arg(TT_INVALID_ARG, "value", "{} is {}: must be a number of steps", rest, value);
+      fail_arg(TT_INVALID_ARG, "value", "{} is {}: must be in [-1, 2^53]", rest, value);
     (epoch ? s.last_epoch : s.step_count) = int64_t(value);
     return;
   }
@@ -285,7 +285,7 @@ void load_number(Scheduler& whole, const char* name, double value) {
       return;
     }
   }
-  fail_arg(TT_INVALID_ARG, "name", "\"{}\" is no part of the scheduler's state", name);
+  fail_arg(TT_INVALID_ARG, "name", "\"{}\" is not part of the scheduler's state", name);
 }
 
 }  // namespace TT_NS

@@ -7,7 +7,7 @@ namespace TT_NS {
 
 struct SchedulerClass;
 
-// The host's factor of a group's learning rate.
+// The application's factor of a group's learning rate.
 struct LrLambda {
   tt_status (*fn)(void* user, tt_ctx* ctx, int64_t epoch, int64_t group, double* factor);
   void* user;
@@ -20,37 +20,37 @@ struct Scheduler {
   const SchedulerClass* cls;
   OptimizerRef optimizer;
   int64_t last_epoch, step_count;
-  bool initial;                  // the step that a constructor takes
-  SmallVec<double, 1> base_lrs;  // by group, at the start
+  bool initial;                  // during the step that a constructor takes
+  SmallVec<double, 1> base_lrs;  // by group, initial
   SmallVec<double, 1> last_lr;
-  // Arguments; what they are, the class knows.
+  // Arguments; their meaning depends on the class.
   double real[4];
   int64_t count[2];
   SmallVec<int64_t, 2> milestones;
   LrLambda lambda;
   SmallVec<Ref<Scheduler>, 1> parts;
-  int32_t depth;  // of parts in parts
+  int32_t depth;  // nesting depth of parts
   static void destroy(Scheduler*) noexcept;
 };
 using SchedulerRef = Ref<Scheduler>;
 
-// What a step gives a group.
+// The values that a step sets in a group.
 struct Rate {
-  double lr, momentum;  // momentum nan: stays
+  double lr, momentum;  // momentum nan: unchanged
 };
 struct SchedulerClass {
   const char* name;
-  // The rate after step `epoch`, from the present one and the one at the start.
+  // Computes the rate after step `epoch` from the current and the initial one.
   Rate (*next)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);
   Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr,
-                 double base);  // as if all steps had been this class's
+                 double base);  // in closed form, as if all steps had been of this class
 };
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);
-void start_scheduler(Scheduler& s,
-                     int64_t last_epoch);  // the groups' initial_lr, then the first step
+// sets initial_lr of the groups, then takes the first step
+void start_scheduler(Scheduler& s, int64_t last_epoch);
 void scheduler_step(Scheduler& s);
-void scheduler_step_to(Scheduler& s, int64_t epoch);  // by the closed form, where there is one
+void scheduler_step_to(Scheduler& s, int64_t epoch);  // uses the closed form if there is one
 
 SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative,
                          int64_t last_epoch);

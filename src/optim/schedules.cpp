@@ -1,5 +1,5 @@
-// The schedules, each as PyTorch computes it: from the present rate (so that they chain) and in
-// closed form.
+// The schedules, computed as in PyTorch: from the current rate (so that they can be chained), and
+// in closed form.
 #include "core/callback.h"
 #include "optim/gen/classes.h"
 #include "optim/scheduler.h"
@@ -118,7 +118,8 @@ static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, doubl
   const double fall = 2 * s.real[0] * total - 2;
   const double last = total - 1;
   if (e > s.count[0])
-    fail_arg(TT_INVALID_ARG, "last_epoch", "step {} of a cycle of {} steps", e, s.count[0]);
+    fail_arg(TT_INVALID_ARG, "last_epoch", "step {} is past the end of a cycle of {} steps", e,
+             s.count[0]);
   const double low = g.extra[kInitialLr];
   const double high = g.extra[kMaxLr];
   const double end = g.extra[kMinLr];
@@ -133,8 +134,7 @@ static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, doubl
   else if (at <= fall) p = {rise, fall, {high, low}, {light, heavy}};
   else p = {fall, last, {low, end}, {heavy, heavy}};
   if (p.end == p.begin)
-    fail(TT_INVALID_ARG,
-         "a phase of the cycle has no steps: total_steps {} and pct_start {} leave none",
+    fail(TT_INVALID_ARG, "total_steps is {}, pct_start is {}: a phase of the cycle has no steps",
          s.count[0], s.real[0]);
   const double pct = (at - p.begin) / (p.end - p.begin);
   return {anneal(flags, p.lr[0], p.lr[1], pct),
@@ -161,7 +161,7 @@ static constinit const SchedulerClass kLambda = {"LambdaLR", lambda_next, nullpt
 static constinit const SchedulerClass kMultiplicative = {"MultiplicativeLR", multiplicative_next,
                                                          nullptr};
 
-// If it fails, the callback is the caller's to drop.
+// On failure, the caller drops the callback.
 SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative,
                          int64_t last_epoch) {
   SchedulerRef s = new_scheduler(multiplicative ? kMultiplicative : kLambda, o);
@@ -211,7 +211,7 @@ SchedulerRef construct(const ConstantLRArgs& a) {
 SchedulerRef construct(const LinearLRArgs& a) {
   check_between(a.start_factor, 0, 1, "start_factor");
   if (a.start_factor == 0)
-    fail_arg(TT_INVALID_ARG, "start_factor", "start_factor is 0: must be greater");
+    fail_arg(TT_INVALID_ARG, "start_factor", "start_factor is 0: must be positive");
   check_between(a.end_factor, 0, 1, "end_factor");
   return start(make(kLinear, a.optimizer, a.start_factor, a.end_factor, a.total_iters),
                a.last_epoch);
@@ -241,11 +241,11 @@ static int64_t total_steps(const OneCycleLRArgs& a) {
   }
   if (!a.epochs || !a.steps_per_epoch)
     fail_arg(TT_INVALID_ARG, "total_steps",
-             "total_steps is not given: nor are both epochs and steps_per_epoch");
+             "total_steps is not given: must be given, or both epochs and steps_per_epoch");
   check_positive(*a.epochs, "epochs");
   check_positive(*a.steps_per_epoch, "steps_per_epoch");
   if (*a.epochs > (int64_t(1) << 53) / *a.steps_per_epoch)
-    fail_arg(TT_INVALID_ARG, "epochs", "epochs {} times steps_per_epoch {} is too large", *a.epochs,
+    fail_arg(TT_INVALID_ARG, "epochs", "epochs ({}) * steps_per_epoch ({}) overflows", *a.epochs,
              *a.steps_per_epoch);
   return *a.epochs * *a.steps_per_epoch;
 }
@@ -254,7 +254,7 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
   Optimizer& o = a.optimizer;
   check_between(a.pct_start, 0, 1, "pct_start");
   if (a.anneal_strategy < 0 || a.anneal_strategy > 1)
-    fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: no such value",
+    fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: there is no such value",
              a.anneal_strategy);
   check_per_group(a.max_lr, o, "max_lr");
   if (a.cycle_momentum) {

@@ -1,4 +1,4 @@
-// One step: check all, allocate all, one launch per device, commit.
+// A step: check everything, allocate everything, one launch per device, commit.
 #include "autograd/node.h"
 #include "ext/mirror.h"
 #include "ops/gen/kernels.h"
@@ -43,22 +43,22 @@ static void check_slot(const Optimizer& o, int64_t i, const Tensor& g) {
   }
 }
 
-// What a step makes before it computes: states that are new or laid out anew, and copies of what is
-// not laid out as its parameter.
+// The tensors that a step makes before it computes: new or relaid states, and copies of tensors
+// that do not have their parameter's layout.
 struct Change {
   int64_t param;
   int32_t state;     // -1: none
-  TensorRef tensor;  // the state, or a copy that only has to live
-  TensorRef target;  // the parameter of which tensor is a dense copy, to be written back
-  TensorRef host;    // of a state on a device of the host: the values that it will get
+  TensorRef tensor;  // the state, or a temporary copy
+  TensorRef target;  // the parameter to which tensor, a dense copy, is written back
+  TensorRef host;    // of a state on a device of the application: its new values
 };
 
-// The items of one device, and their units.
+// The items of one device and their units.
 struct Batch {
   Device device;
   int64_t first, n_items, units, elements;
 
-  // Where its kernel runs: a device of the host has none.
+  // Device of its kernel: devices of the application have none.
   Device place() const { return device.type == TT_EXT ? kCpuDevice : device; }
 };
 
@@ -83,13 +83,14 @@ class Step {
   void commit() noexcept;
 
   Optimizer& o_;
-  TensorList grads_;  // of each parameter as the step began; empty: none
+  TensorList grads_;  // of each parameter at the start of the step; empty: none
   SmallVec<Change, 2> changes_;
   SmallVec<Batch, 2> batches_;
-  ExtMirrors* mirrors_ = nullptr;  // of parameters, gradients and states on devices of the host
+  // of parameters, gradients and states on devices of the application
+  ExtMirrors* mirrors_ = nullptr;
 };
 
-// t itself, or a copy in the layout of `like`.
+// Returns t itself, or a copy in the layout of `like`.
 TensorRef Step::laid_out(const Tensor& t, const Tensor& like) {
   if (same(t.strides(), like.strides())) return TensorRef::share(&t);
   TensorRef copy = new_strided(like.sizes(), like.strides(), t.dtype, t.device);
@@ -97,7 +98,8 @@ TensorRef Step::laid_out(const Tensor& t, const Tensor& like) {
   return copy;
 }
 
-// A state in the layout of `like`, the dense parameter: the old one's values, or none yet.
+// Adds a state in the layout of `like`, the dense parameter, with the values of the old one, if
+// any.
 const Tensor* Step::add_state(int64_t i, int k, const Tensor* old, const Tensor& like) {
   TensorRef made = old ? laid_out(*old, like)
                        : new_strided(like.sizes(), like.strides(), like.dtype, like.device);
@@ -147,7 +149,7 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
 void Step::gather(Batch* b) {
   b->first = o_.items.size();
   for (const ParamGroup& g : o_.groups) {
-    double known = -1;  // the step that `item` and `states` are for
+    double known = -1;  // the step for which `item` and `states` were computed
     OptimItem item = {};
     uint32_t states = 0;
     for (int64_t i = g.begin; i < g.end; i++) {
@@ -175,7 +177,7 @@ void Step::take_grads() {
     grads_.push_back(TensorRef::share(borrow_grad(lock, *s.param)));
 }
 
-// Checks every parameter that has a gradient, and finds the devices.
+// Checks every parameter with a gradient, and collects the devices.
 void Step::check() {
   for (int64_t i = 0; i < o_.params.size(); i++) {
     const Tensor& p = *o_.params[i].param;
@@ -187,7 +189,7 @@ void Step::check() {
   }
 }
 
-// Copies what lies on devices of the host to the CPU.
+// Copies tensors on devices of the application to the CPU.
 void Step::mirror() {
   for (int64_t i = 0; i < o_.params.size(); i++) {
     const ParamSlot& slot = o_.params[i];
@@ -219,8 +221,8 @@ void Step::compute() {
   }
 }
 
-// All devices have their scratch memory before the first one starts. The CPU, which finds nothing
-// to refuse, comes last.
+// All devices allocate their scratch memory before the first one starts. The CPU, which cannot
+// fail, is last.
 void Step::compute_on_several() {
   SmallVec<OptimPlan, 4> plans;
   SmallVec<DeviceWorkspace, 4> workspaces;
@@ -265,8 +267,8 @@ void Step::update() {
 }
 
 void Step::run() {
-  poll_host(true);    // which may still change the optimizer
-  CommitGuard whole;  // and from here on nobody does
+  poll_host(true);    // may still change the optimizer
+  CommitGuard whole;  // no more changes from here on
   take_grads();
   check();
   bool ext = false;

@@ -361,14 +361,14 @@ def test_errors_name_the_argument():
         (lambda: f.sub_(f, alpha=1j), "sub_: alpha is complex: must be real for float32 operands"),
         (
             lambda: tt.add(f, f, alpha=True),
-            "add: alpha is true: a bool is taken for bool operands only, these are float32",
+            "add: alpha is true: a bool is allowed for bool operands only, these are float32",
         ),
         (
             lambda: f.__setitem__(0, 1j),
-            "value is 0.0 and has an imaginary part: no float32 has this value",
+            "value is 0.0 and has an imaginary part: float32 cannot represent this value",
         ),
-        (lambda: u.__setitem__(0, 300), "value is 300.0: no uint8 has this value"),
-        (lambda: u.clamp(min=300), "clamp: min is 300: no uint8 is as large"),
+        (lambda: u.__setitem__(0, 300), "value is 300.0: uint8 cannot represent this value"),
+        (lambda: u.clamp(min=300), "clamp: min is 300: uint8 has no values that large"),
         (lambda: f.pow(tt.ones(4)), "pow: self is [3], exponent is [4]"),
     ):
         with pytest.raises(RuntimeError) as caught:

@@ -344,7 +344,7 @@ static void hostile_parameters(void** state) {
                             &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_OUTPUT_PADDING,
                                                         INTS(output_padding, 1)},
                             &y),
-        TT_INVALID_ARG, "smaller than either");
+        TT_INVALID_ARG, "less than stride or dilation");
   FAILS(tt_conv_transpose2d(
             c, x, w, NULL,
             &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_PADDING, INTS(padding, 4)}, &y),

@@ -32,7 +32,7 @@ static void operands_must_fit_their_terms(void** state) {
   (void)state;
   FAILS(tt_einsum(c, "ijk", LIST(x), &y), TT_SHAPE,
         "operand 0 is [2,3], but its term has 3 labels");
-  FAILS(tt_einsum(c, "ij...k", LIST(x), &y), TT_SHAPE, "3 labels beside the ellipsis");
+  FAILS(tt_einsum(c, "ij...k", LIST(x), &y), TT_SHAPE, "3 labels and an ellipsis");
   FAILS(tt_einsum(c, "ii", LIST(x), &y), TT_SHAPE, "a repeated label has sizes 2 and 3");
   FAILS(tt_einsum(c, "ij,jk", LIST(x, x), &y), TT_SHAPE, "operand 1 has size 2");
 }

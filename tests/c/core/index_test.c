@@ -84,7 +84,7 @@ static void range_errors_name_value_and_place(void** state) {
   FAILS(tt_gather(c, x, 1, INTS(0), &out), TT_INDEX, "dim");
   FAILS(tt_gather(c, x, 0, numbers(TT_F32, DATA(0)), &out), TT_DTYPE, "index is float32");
   FAILS(tt_gather(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE,
-        "as many dimensions");
+        "same number of dimensions");
   FAILS(tt_index_select(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE, "1-D");
 }
 

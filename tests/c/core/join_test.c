@@ -35,7 +35,7 @@ static void cat_refuses_what_does_not_fit(void** state) {
   tt_tensor* y = a;
   (void)state;
   FAILS(tt_cat(c, LIST(a, b), NULL, &y), TT_SHAPE,
-        "shapes [2,2] and [2,1]: all sizes but that of dim 0");
+        "shapes [2,2] and [2,1]: all sizes except that of dim 0");
   assert_null(y);
   FAILS(tt_cat(c, NULL, 0, NULL, &y), TT_INVALID_ARG, "tensors is empty");
   FAILS(tt_cat(c, LIST(number(TT_F32, 1)), NULL, &y), TT_SHAPE, "0-dim");

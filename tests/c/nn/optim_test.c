@@ -469,7 +469,7 @@ static void test_layouts(void** state) {
   OK(tt_requires_grad_(c, wide, 1));
   OK(tt_tensor_set_grad(c, wide, numbers(TT_F32, DATA(1, 2, 3))));
   OK(tt_optim_sgd(c, &wide, 1, NULL, &opt));
-  FAILS(tt_optim_step(c, opt), TT_INVALID_ARG, "share one address");
+  FAILS(tt_optim_step(c, opt), TT_INVALID_ARG, "share an address");
   tt_optim_release(opt);
 }
 

@@ -276,7 +276,7 @@ static void test_factors(void** state) {
   REFUSED(tt_add_ex(c, f, f, &by_turn, &out), TT_DTYPE, "alpha",
           "alpha is complex: must be real for float32 operands");
   REFUSED(tt_add_ex(c, f, f, &by_yes, &out), TT_DTYPE, "alpha",
-          "a bool is taken for bool operands only");
+          "a bool is allowed for bool operands only");
   REFUSED(tt_add_ex(c, u, u, &by_many, &out), TT_INVALID_ARG, "alpha", "alpha is 300");
   VALUES(i, 1, 2);
   OK(tt_add_ex(c, i, f, &by_half, &out)); /* the operands meet as floats */
@@ -299,22 +299,22 @@ static void test_numbers_that_do_not_fit(void** state) {
   tt_tensor* out;
   (void)state;
   REFUSED(tt_clamp(c, u, &many, NULL, &out), TT_INVALID_ARG, "min",
-          "clamp: min is 300: no uint8 is as large");
+          "clamp: min is 300: uint8 has no values that large");
   REFUSED(tt_clamp(c, u, NULL, &less, &out), TT_INVALID_ARG, "max",
-          "max is -1: no uint8 is as small");
-  REFUSED(tt_clamp(c, i, NULL, &huge, &out), TT_INVALID_ARG, "max", "no int32 has this value");
+          "max is -1: uint8 has no values that small");
+  REFUSED(tt_clamp(c, i, NULL, &huge, &out), TT_INVALID_ARG, "max", "int32 cannot represent this value");
   OK(tt_clamp(c, u, &less, &many, &out));
   VALUES(out, 1, 200);
-  REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent", "no int32 has this value");
+  REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent", "int32 cannot represent this value");
   REFUSED(tt_clamp(c, make(TT_F16, SHAPE(1), DATA(1)), NULL, &huge, &out), TT_INVALID_ARG, "max",
-          "no float16 has this value");
+          "float16 cannot represent this value");
   OK(tt_clamp(c, make(TT_BF16, SHAPE(1), DATA(1)), NULL, &huge, &out)); /* which has */
   REFUSED(tt_constant_pad_nd(
               c, u, (const int64_t[]){1, 1}, 2,
               &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
-          TT_INVALID_ARG, "value", "no uint8 has this value");
+          TT_INVALID_ARG, "value", "uint8 cannot represent this value");
   REFUSED(tt_scalar_tensor(c, &turn, TT_F32, &out), TT_INVALID_ARG, "value",
-          "no float32 has this value");
+          "float32 cannot represent this value");
 }
 
 /* Elementwise operators: the names are the declaration's. */
