@@ -362,7 +362,7 @@ static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands i
       continue;
     const char* name = arg_name(spec, &o - ins.begin());
     fail_arg(TT_INVALID_ARG, name,
-             "{} overlaps the tensor that is written: clone "
+             "{} shares memory with the tensor that is written: clone "
              "it first",
              name);
   }

@@ -432,7 +432,7 @@ static void test_channels_last(void** state) {
     OK(tt_to(c, x, &wide, &out));
     assert_true(is_last(out) && tt_tensor_dtype(out) == TT_F64);
     FAILS(tt_clone(c, numbers(TT_F32, DATA(1, 2)), &opts, &out), TT_SHAPE,
-          k ? "for 5 dimensions" : "for 4 dimensions");
+          k ? "must have 5 dimensions" : "must have 4 dimensions");
   }
   {
     tt_tensor *x = numbers(TT_F32, DATA(1)), *out;

@@ -6,13 +6,13 @@ static void bad_equations_name_the_position(void** state) {
     const char *equation, *text;
   } kCases[] = {{"i1->i", "position 1: labels are letters"},
                 {"ij-i", "position 2: '-' must be followed by '>'"},
-                {"ij->ii", "position 5: the label stands twice"},
+                {"ij->ii", "position 5: the label appears twice"},
                 {"ij->k", "position 4: the result's label is in no term"},
                 {"i..j", "position 1: an ellipsis has three"},
                 {"i...j...", "position 5: a second ellipsis"},
                 {"ij->i,j", "position 5: labels are letters"},
                 {"ij->->", "position 4: labels are letters"},
-                {"ij,jk", "position 2: one term more"},
+                {"ij,jk", "position 2: more terms than"},
                 {".", "position 0: an ellipsis has three dots"}};
   tt_tensor* x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
   tt_tensor* y = x;
