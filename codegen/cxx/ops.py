@@ -317,7 +317,7 @@ def other_variants(op):
         lists = [a.name for a in op.args if a.is_tensorish and a.type.endswith("[]")]
         for d, p in zip(dsts, parts):
             body.append(f"  check_into({d}, *{p}, {input_list(op)});")
-            body += [f"  check_apart({d}, {name});" for name in lists]
+            body += [f"  check_no_overlap({d}, {name});" for name in lists]
         for d, p in zip(dsts, parts):
             body.append(f"  copy_result({d}, *{p}, false);")
         lines.append(f"static void {op.name}_into_impl({ps}) {{\n" + "\n".join(body) + "\n}")

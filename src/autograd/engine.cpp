@@ -247,7 +247,7 @@ class AccumulateLock {
 };
 
 // Stores g as the gradient of a leaf without one. Returns false, and leaves g alone, if it has one.
-static bool become_grad(AutogradMeta& m, TensorRef& g) {
+static bool set_first_grad(AutogradMeta& m, TensorRef& g) {
   Lock lock(shared_lock);
   if (m.grad) return false;
   m.grad = std::move(g);
@@ -259,7 +259,7 @@ static bool become_grad(AutogradMeta& m, TensorRef& g) {
 static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
   bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable &&
                               !g->base && same(g->strides(), leaf.strides()));
-  while (!sole || !become_grad(m, g)) {
+  while (!sole || !set_first_grad(m, g)) {
     const AccumulateLock adding(m);
     const TensorRef before = grad_of(leaf);
     if (!before) {

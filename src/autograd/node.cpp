@@ -136,7 +136,7 @@ Edge edge_to(const NodeRef& node, uint32_t nr) {
   return {reinterpret_cast<uintptr_t>(static_cast<Node*>(NodeRef(node).leak())), nr};
 }
 
-void tell_leaves(Node& n) {
+void update_min_topo(Node& n) {
   for (int64_t i = 0; i < n.n_edges; i++) {
     Edge& e = n.edges()[i];
     if (!e || !e.is_leaf()) continue;
@@ -158,7 +158,7 @@ static TT_INLINE void link(const NodeRef& node, Tensor& t, uint32_t nr) noexcept
   t.grad_fn = NodeRef(node).leak();
   t.output_nr = nr;
   t.keys |= bit(kKeyAutograd);
-  tell_leaves(n);
+  update_min_topo(n);
 }
 void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept { link(node, t, nr); }
 

@@ -118,7 +118,7 @@ Edge edge_to(const NodeRef& node, uint32_t nr);  // owned
 // output's gradient; the other updates min_topo of the leaves below the node.
 void describe_output(Node& n, uint32_t nr, const Tensor& t);
 void describe_output(Node& n, uint32_t nr, const NodeOut& o);
-void tell_leaves(Node& n);
+void update_min_topo(Node& n);
 // Makes t output nr of the node, after describe_output. Does nothing if t is not differentiable.
 void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept;
 // Makes `out` output nr of the node. Fails only with OOM, for more than 5 dims, before any change.

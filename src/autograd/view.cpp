@@ -154,7 +154,7 @@ static NodeRef copy_slices_node(const Tensor& self, const Tensor& base, const No
   describe_output(outer, 0, base);
   // A result that inner has saved leads to inner, where a second derivative arrives.
   inner.part_of_node = true;
-  tell_leaves(inner);
+  update_min_topo(inner);
   return slices;
 }
 

@@ -42,10 +42,10 @@ int64_t os_file_size(int file) noexcept {
 }
 
 int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcept {
-  constexpr int64_t kMost = int64_t(1) << 30;  // bytes per call
+  constexpr int64_t kMaxBytes = int64_t(1) << 30;  // bytes per call
   int64_t done = 0;
   while (done < bytes) {
-    const int64_t want = min(bytes - done, kMost);
+    const int64_t want = min(bytes - done, kMaxBytes);
     const ssize_t got = pread(file, static_cast<char*>(out) + done, size_t(want), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -errno;
@@ -56,10 +56,10 @@ int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcep
 }
 
 int os_file_write(int file, const void* data, int64_t bytes) noexcept {
-  constexpr int64_t kMost = int64_t(1) << 30;
+  constexpr int64_t kMaxBytes = int64_t(1) << 30;
   const char* p = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t put = write(file, p, size_t(min(bytes, kMost)));
+    const ssize_t put = write(file, p, size_t(min(bytes, kMaxBytes)));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return -errno;
     p += put;

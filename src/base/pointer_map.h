@@ -8,8 +8,8 @@ namespace TT_NS {
 
 class PointerMap {
  public:
-  // Returns the value of p. If p is absent, inserts `value` and returns it. Sets *added
-  // accordingly.
+  // Returns the value of p. If p is absent, inserts `value` and returns it. *added, if given, tells
+  // whether it was absent.
   int64_t find_or_add(const void* p, int64_t value, bool* added = nullptr) {
     if (2 * (n_ + 1) > slots_.size()) grow();
     Slot& s = slot(p);

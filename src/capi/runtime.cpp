@@ -81,9 +81,9 @@ static Runtime* runtime_of(tt_runtime* h) {
 }
 
 // Copies the fields of a versioned struct that the caller's version has; the rest is zero.
-template <class T> static bool copy_struct(T* out, const T* in, size_t least) {
+template <class T> static bool copy_struct(T* out, const T* in, size_t min_size) {
   memset(static_cast<void*>(out), 0, sizeof *out);
-  if (!in || in->struct_size < least) return false;
+  if (!in || in->struct_size < min_size) return false;
   memcpy(static_cast<void*>(out), in,
          in->struct_size < sizeof *out ? in->struct_size : sizeof *out);
   return true;

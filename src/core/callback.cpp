@@ -29,15 +29,15 @@ void fail_callback(const char* what, tt_status status) {
   fail_again();
 }
 
-void ask_in_passing(bool large) {
+void poll_occasionally(bool large) {
   constexpr int32_t kSmallKernels = 64;
   Ctx& c = ctx();
   if (!c.cancel && !large && --c.until_poll > 0) return;
   c.until_poll = kSmallKernels;
-  ask_host();
+  poll_application();
 }
 
-void ask_host(bool now) {
+void poll_application(bool now) {
   constexpr int64_t kPollNs = 50'000'000;
   Ctx& c = ctx();
   auto* token = reinterpret_cast<CancelToken*>(c.cancel);

@@ -67,7 +67,7 @@ template <class F> void call_host(const char* what, bool keep_masks, F f) {
 }
 // The same, after polling the application.
 template <class F> void run_callback(const char* what, bool keep_masks, F f) {
-  if (TT_UNLIKELY(ctx().watched)) ask_host(true);
+  if (TT_UNLIKELY(ctx().watched)) poll_application(true);
   call_host(what, keep_masks, f);
 }
 

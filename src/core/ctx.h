@@ -120,12 +120,12 @@ TT_INLINE Ctx& ctx() { return *tls.ctx; }
 void ctx_rebind(Ctx*);
 // Polls the cancel token and, if it is time (or `now`), the application; fails with CANCELLED or
 // CALLBACK.
-void ask_host(bool now = false);
+void poll_application(bool now = false);
 // Called between kernels and between parts of long ones. The clock is read before large kernels,
 // and before some of the small ones.
-void ask_in_passing(bool large);
+void poll_occasionally(bool large);
 inline void poll_host(bool large) {
-  if (TT_UNLIKELY(ctx().watched)) ask_in_passing(large);
+  if (TT_UNLIKELY(ctx().watched)) poll_occasionally(large);
 }
 
 // During its lifetime the call writes data that must not remain incomplete, or holds a lock: the

@@ -34,7 +34,7 @@ void Storage::destroy(Storage* s) noexcept {
 
 // Returns true if s is embedded in the block of t's header: then t's only reference to s is the
 // header's own, which keeps the block alive.
-static TT_INLINE bool lies_behind(const Tensor& t, const Storage* s) {
+static TT_INLINE bool is_embedded_in(const Tensor& t, const Storage* s) {
   return (t.flags & kOwnsBlock) && s == reinterpret_cast<const Storage*>(&t + 1);
 }
 
@@ -54,9 +54,9 @@ void Tensor::destroy(Tensor* t) noexcept {
   Storage* s = t->storage;
   if (t->flags & kOwnsBlock) {  // the header counts as one reference to the embedded storage, which
                                 // frees the block
-    auto* behind = reinterpret_cast<Storage*>(t + 1);
-    if (s != behind && ref_dec(&s->refs)) Storage::destroy(s);
-    if (ref_dec(&behind->refs)) Storage::destroy(behind);
+    auto* embedded = reinterpret_cast<Storage*>(t + 1);
+    if (s != embedded && ref_dec(&s->refs)) Storage::destroy(s);
+    if (ref_dec(&embedded->refs)) Storage::destroy(embedded);
     return;
   }
   if (ref_dec(&s->refs)) Storage::destroy(s);
@@ -259,7 +259,7 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
-  if (lies_behind(base, src.storage)) t->flags |= kBorrowedStorage;
+  if (is_embedded_in(base, src.storage)) t->flags |= kBorrowedStorage;
   else ref_inc(&src.storage->refs);
   t->base = TensorRef::share(&base).leak();
   return TensorRef::adopt(t);
@@ -343,9 +343,9 @@ void set_data(Tensor& t, const Tensor& src) {
                   : reuse                 ? t.more
                                           : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
   if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
-  if (!lies_behind(t, src.storage)) ref_inc(&src.storage->refs);
+  if (!is_embedded_in(t, src.storage)) ref_inc(&src.storage->refs);
   Storage* old = t.storage;
-  const bool counted = !(t.flags & kBorrowedStorage) && !lies_behind(t, old);
+  const bool counted = !(t.flags & kBorrowedStorage) && !is_embedded_in(t, old);
   uint16_t kept = t.flags & (kOwnsBlock | kRequiresGrad);
   t.dtype = src.dtype;
   t.device = src.device;
@@ -389,8 +389,8 @@ void byte_range(const Tensor& t, const char** lo, const char** hi) {
 
 // Returns whether a and b occupy disjoint columns of a table whose rows are `row` bytes, such as
 // x[:, 0] and x[:, 1].
-static bool apart_in_rows(const Tensor& a, const char* al, const Tensor& b, const char* bl,
-                          int64_t row) {
+static bool in_disjoint_columns(const Tensor& a, const char* al, const Tensor& b, const char* bl,
+                                int64_t row) {
   int64_t reach[2] = {a.item_size(), b.item_size()};
   for (int64_t i = 0; i < 2; i++) {
     const Tensor& t = i ? b : a;
@@ -414,7 +414,7 @@ bool may_share_memory(const Tensor& a, const Tensor& b) {
   for (const Tensor* t : {&a, &b})
     for (int64_t d = 0; d < t->ndim; d++) {
       const int64_t step = t->stride(d) * t->item_size();
-      if (step > t->item_size() && apart_in_rows(a, al, b, bl, step)) return false;
+      if (step > t->item_size() && in_disjoint_columns(a, al, b, bl, step)) return false;
     }
   return true;
 }

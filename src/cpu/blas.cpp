@@ -9,7 +9,7 @@ namespace {
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 constexpr int64_t kTileRows = 512;
 // for smaller products the own kernels start faster on every instruction set
-constexpr int64_t kLeastWork = int64_t(96) * 96 * 96;
+constexpr int64_t kMinWork = int64_t(96) * 96 * 96;
 
 using GemmReal32 = void (*)(int, int, int, int, int, int, float, const void*, int, const void*, int,
                             float, void*, int);
@@ -70,7 +70,7 @@ bool blas_serves(const MatmulPlan& p, Isa isa) noexcept {
   if (!TT_BLAS || isa != kIsaBaseline || p.path != kMatmulPacked) return false;
   if (p.dtype != TT_F32 && p.dtype != TT_F64 && !matmul_is_complex(p.dtype)) return false;
   if (p.batch != 1 || p.d || p.k == 0 || p.c_col != 1) return false;
-  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kLeastWork / p.k)
+  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n < kMinWork / p.k)
     return false;
   if (!leading(p.a_row, p.a_col, p.m, p.k) || !leading(p.b_row, p.b_col, p.k, p.n) ||
       !leading(p.c_row, 1, p.m, p.n))

@@ -8,8 +8,8 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kMostFlops = 128;              // per core and nanosecond
-constexpr int64_t kAskFlops = int64_t(1) << 30;  // about 5 to 10 ms
+constexpr int64_t kMaxFlops = 128;                // per core and nanosecond
+constexpr int64_t kPollFlops = int64_t(1) << 30;  // about 5 to 10 ms
 
 struct Task {
   CpuKernel kernel;
@@ -33,15 +33,15 @@ int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first,
   if (!pool || end - first <= grain) return kernel(plan, first, end);
   Task t = {kernel, plan, first, TT_OK};
   const tt_status status =
-      parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMostFlops * grain);
+      parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMaxFlops * grain);
   return status ? status : t.status;
 }
 
-// Runs all units; long work in steps of kAskFlops, or of one unit per thread, between which the
+// Runs all units; long work in steps of kPollFlops, or of one unit per thread, between which the
 // application is polled.
 int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end, int64_t unit_flops,
                     MatmulGoOn go_on) {
-  const int64_t some = kAskFlops / (unit_flops + 1);
+  const int64_t some = kPollFlops / (unit_flops + 1);
   if (!go_on || end <= some) return run_units(pool, kernel, plan, 0, end, unit_flops);
   const int64_t least = pool ? pool_threads(pool) : 1;
   const int64_t step = some < least ? least : some / least * least;

@@ -62,7 +62,7 @@ class Parser : JsonReader {
     return v;
   }
   // Appends the integers of the list that begins here to sizes; returns their number.
-  int64_t integers(int64_t most, const char* too_many) {
+  int64_t integers(int64_t max_count, const char* too_many) {
     const char* at = p_;
     int64_t n = 0;
     expect('[', "expected a list");
@@ -71,7 +71,7 @@ class Parser : JsonReader {
       return 0;
     }
     for (;;) {
-      if (n++ == most) bad(at, too_many);
+      if (n++ == max_count) bad(at, too_many);
       out_.sizes.push_back(integer());
       if (peek() == ']') {
         p_++;

@@ -35,8 +35,8 @@ Text decimal(uint8_t* b, int n) {
 
 class Writer {
  public:
-  Writer(const Unpickler& p, const TorchStorages& s, int64_t most, StateDict& state)
-      : p_(p), storages_(s), out_(state.structure), most_(most), state_(state) {}
+  Writer(const Unpickler& p, const TorchStorages& s, int64_t max_bytes, StateDict& state)
+      : p_(p), storages_(s), out_(state.structure), max_bytes_(max_bytes), state_(state) {}
 
   void run(PickleValue root) {
     value(root);
@@ -73,8 +73,8 @@ class Writer {
 
   void put(const char* s) { put({s, int64_t(strlen(s))}); }
   void put(Span<const char> s) {
-    if (out_.size() + s.n > most_)
-      p_.bad(0, "the structure of the file is longer than {} bytes of text", most_);
+    if (out_.size() + s.n > max_bytes_)
+      p_.bad(0, "the structure of the file is longer than {} bytes of text", max_bytes_);
     out_.add(s);
   }
   void put_escape(uint32_t c) {
@@ -168,7 +168,7 @@ class Writer {
     if (number >= names_.size()) names_.resize(number + 1, -1);
     if (names_[number] < 0) {
       const Text made = name();
-      if (out_.size() + made.size() > most_) put(made.c_str());  // fails
+      if (out_.size() + made.size() > max_bytes_) put(made.c_str());  // fails
       names_[number] = int32_t(state_.entries.size());
       state_.append(made.c_str(), TensorRef::share(&storages_.tensor_at(number)));
     }
@@ -202,7 +202,7 @@ class Writer {
   const Unpickler& p_;
   const TorchStorages& storages_;
   Text& out_;
-  int64_t most_;
+  int64_t max_bytes_;
   StateDict& state_;
   Text path_;
   SmallVec<Frame, 8> frames_;
@@ -214,8 +214,8 @@ class Writer {
 }  // namespace
 
 void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root,
-                     int64_t most, StateDict* state) {
-  Writer(pickle, storages, most, *state).run(root);
+                     int64_t max_bytes, StateDict* state) {
+  Writer(pickle, storages, max_bytes, *state).run(root);
 }
 
 }  // namespace TT_NS

@@ -16,6 +16,6 @@ constexpr bool has_pairs(PickleKind k) {
 // Writes `root` to state->structure, at most `most` bytes, and the tensors in it to state, named by
 // their paths.
 void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root,
-                     int64_t most, StateDict* state);
+                     int64_t max_bytes, StateDict* state);
 
 }  // namespace TT_NS

@@ -7,10 +7,10 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kMostBeside =
+constexpr int64_t kMaxStructure =
     1
     << 20;  // budget in bytes for text and objects of small files; 8 times the size of larger ones
-constexpr int64_t kMostSmall = 16;  // bytes of an entry that is a single word
+constexpr int64_t kMaxWord = 16;  // bytes of an entry that is a single word
 
 class TorchFile {
  public:
@@ -22,17 +22,17 @@ class TorchFile {
   StateDictRef load() {
     check_version();
     const int64_t p = found("data.pkl");
-    const int64_t most = kMostBeside + 8 * archive_.file_bytes();
+    const int64_t max_bytes = kMaxStructure + 8 * archive_.file_bytes();
     const ZipEntry& e = archive_.entry(p);
     if (e.bytes > INT32_MAX) archive_.bad(e.begin, "the pickle is larger than 2 GB");
     SmallVec<char, 24> pickle;
     pickle.resize(e.bytes);
     archive_.read(p, pickle.data(), e.bytes);
     TorchStorages storages(archive_, root(), big_endian());
-    Unpickler machine(pickle, e.begin, most, storages);
+    Unpickler machine(pickle, e.begin, max_bytes, storages);
     const PickleValue value = machine.run();
     StateDictRef state = new_state_dict();
-    write_structure(machine, storages, value, most, state.get());
+    write_structure(machine, storages, value, max_bytes, state.get());
     return state;
   }
 
@@ -50,9 +50,9 @@ class TorchFile {
   }
   // Returns the text of a small entry.
   Text word(int64_t i) const {
-    char text[kMostSmall];
+    char text[kMaxWord];
     const ZipEntry& e = archive_.entry(i);
-    if (e.bytes > kMostSmall) archive_.bad(e.begin, "the entry is too long");
+    if (e.bytes > kMaxWord) archive_.bad(e.begin, "the entry is too long");
     archive_.read(i, text, e.bytes);
     Text out;
     return out.add({text, e.bytes});

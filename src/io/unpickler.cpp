@@ -285,12 +285,12 @@ PickleValue Unpickler::wrap(PickleKind kind, PickleValue around, bool hashable) 
   return made;
 }
 
-// Returns the items of a tuple, at most `most`.
-Unpickler::Items Unpickler::items(PickleValue tuple, int64_t most) const {
+// Returns the items of a tuple, at most `max_items`.
+Unpickler::Items Unpickler::items(PickleValue tuple, int64_t max_items) const {
   Items out;
   if (!is(tuple, PickleKind::kTuple) && !is(tuple, PickleKind::kSize)) bad(at_, "expected a tuple");
   for (int32_t c = object(tuple).first; c >= 0; c = cells_[c].next) {
-    if (out.size() == most) bad(at_, "expected a tuple of at most {} items", most);
+    if (out.size() == max_items) bad(at_, "expected a tuple of at most {} items", max_items);
     out.push_back(cells_[c].value);
   }
   return out;

@@ -84,7 +84,7 @@ class Unpickler {
   PickleValue numbered(PickleKind kind, int32_t number);
   PickleValue persistent();
   PickleValue tensor(const Items& args);
-  Items items(PickleValue tuple, int64_t most) const;
+  Items items(PickleValue tuple, int64_t max_items) const;
   Shape numbers(PickleValue tuple, int64_t from = 0) const;
 
   const uint8_t* data_;

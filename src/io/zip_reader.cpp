@@ -8,7 +8,7 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kEndBytes = 22, kMostComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56,
+constexpr int64_t kEndBytes = 22, kMaxComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56,
                   kRowBytes = 46, kHeaderBytes = 30;
 constexpr uint32_t kInZip64 = 0xffffffff;  // the value is in the zip64 field
 
@@ -49,7 +49,7 @@ ZipReader::ZipReader(const char* path) : path_(path) {
 
 // The end record is the last thing in the file, apart from a comment; its zip64 form precedes it.
 void ZipReader::find_directory() {
-  const int64_t n = min(file_bytes_, kEndBytes + kMostComment);
+  const int64_t n = min(file_bytes_, kEndBytes + kMaxComment);
   const int64_t from = file_bytes_ - n;
   SmallVec<char, 24> tail;
   tail.resize(n);

@@ -11,7 +11,7 @@ struct DispatchTrace : CtxPart {
   TraceFn fn;
   void* user;
   int32_t depth;
-  bool telling;  // fn is running
+  bool reporting;  // fn is running
 };
 
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
@@ -22,11 +22,11 @@ constexpr const char* kSlotNames[kNumKeys] = {
 
 // Calls fn once per slot: each functionality key passes the call on to the next lower one, the last
 // to a backend.
-void tell(DispatchTrace& t, uint64_t keys, const char* op) {
-  t.telling = true;
+void report(DispatchTrace& t, uint64_t keys, const char* op) {
+  t.reporting = true;
   struct Done {
     DispatchTrace& t;
-    ~Done() { t.telling = false; }
+    ~Done() { t.reporting = false; }
   } done{t};
   for (uint64_t left = keys;;) {
     const int key = top_bit(left);
@@ -42,8 +42,8 @@ void tell(DispatchTrace& t, uint64_t keys, const char* op) {
 void trace_slot(Call c, const Value* args, TensorList& outs) {
   DispatchTrace* t = of(ctx());
   c.keys &= ~bit(kKeyTrace);
-  if (!t || !t->fn || t->telling) return c.op->call_boxed(c, args, outs);
-  tell(*t, c.keys, c.op->name());
+  if (!t || !t->fn || t->reporting) return c.op->call_boxed(c, args, outs);
+  report(*t, c.keys, c.op->name());
   struct Deeper {
     DispatchTrace& t;
     explicit Deeper(DispatchTrace& trace) : t(trace) { t.depth++; }

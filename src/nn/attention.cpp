@@ -75,8 +75,8 @@ TensorRef with_column(const Tensor& mask) {
 
 // Returns the addend of the scores (N, heads, L, S), broadcastable or empty. `extra`: number of
 // appended keys, which the masks do not cover.
-TensorRef joint_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s,
-                     int64_t extra, Dtype dtype) {
+TensorRef combined_mask(const AttentionCall& call, int64_t n, int64_t heads, int64_t l, int64_t s,
+                        int64_t extra, Dtype dtype) {
   TensorRef joint;
   if (const Tensor* mask = call.attn_mask) {
     const bool each = mask->ndim == 3;
@@ -204,7 +204,7 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
   const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask &&
                       !extra;  // then attn_mask adds nothing
-  TensorRef mask = causal ? TensorRef() : joint_mask(call, n, heads, l, s, extra, p.q->dtype);
+  TensorRef mask = causal ? TensorRef() : combined_mask(call, n, heads, l, s, extra, p.q->dtype);
   TensorRef qh = split_heads(*p.q, heads);
   TensorRef kh = split_heads(*p.k, heads);
   TensorRef vh = split_heads(*p.v, heads);

@@ -141,7 +141,7 @@ NodeRef insert_hooks(Module& m, const WatchedCall& call, const Values& results) 
       above.edges()[i] = edge_to(node, uint32_t(i));
     }
   }
-  tell_leaves(n);
+  update_min_topo(n);
   return node;
 }
 

@@ -56,7 +56,7 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
     if (s->is_buffer != is_buffer)
       fail_arg(TT_INVALID_ARG, "name", "\"{}\" is already a {} of {}", name,
                s->is_buffer ? "buffer" : "parameter", m.type->name);
-    if (m.kept) m.taken_away.push_back(s->tensor);
+    if (m.kept) m.removed_tensors.push_back(s->tensor);
     s->tensor = TensorRef::share(t);
     s->persistent = persistent;
     return;

@@ -46,10 +46,10 @@ struct Module {
   SmallVec<Slot, 2> slots;
   SmallVec<Child, 1> children;                   // use append_child to add
   NamedPositions<SmallVec<Child, 1>> positions;  // of children
-  int32_t parents = 0;    // number of child entries that refer to this module (atomic)
-  HookList hooks;         // of ModuleHookKind
-  int32_t kept = 0;       // number of ModuleKeepAlives
-  TensorList taken_away;  // tensors removed meanwhile
+  int32_t parents = 0;         // number of child entries that refer to this module (atomic)
+  HookList hooks;              // of ModuleHookKind
+  int32_t kept = 0;            // number of ModuleKeepAlives
+  TensorList removed_tensors;  // tensors removed meanwhile
   Module* next_dead = nullptr;
 
   explicit Module(const ModuleType* t);
@@ -72,7 +72,8 @@ class ModuleKeepAlive {
   ~ModuleKeepAlive() {
     if (__atomic_sub_fetch(&module_->kept, 1, __ATOMIC_RELAXED)) return;
     if (module_->frozen) return;  // nothing is removed, and other threads may be here
-    const TensorList gone = std::move(module_->taken_away);  // destructors may call the application
+    const TensorList gone =
+        std::move(module_->removed_tensors);  // destructors may call the application
   }
   ModuleKeepAlive(const ModuleKeepAlive&) = delete;
 

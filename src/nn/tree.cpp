@@ -125,7 +125,7 @@ void convert(Module& m, Dtype dtype, Opt<Device> device) {
       bool added = false;
       if (s.tensor) place.find_or_add(s.tensor.get(), moves.size(), &added);
       if (added) moves.push_back({s.tensor, {}, {}});
-      if (added && x->kept) x->taken_away.push_back(s.tensor);
+      if (added && x->kept) x->removed_tensors.push_back(s.tensor);
     }
   }
   MaskGuard no_grad(bit(kKeyAutograd));

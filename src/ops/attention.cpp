@@ -177,7 +177,7 @@ static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, cons
 }
 
 // The leading dimensions of x: all but the last two, and without the heads if there are groups.
-static Ints lead(const Tensor& x, int64_t kept) {
+static Ints leading_dims(const Tensor& x, int64_t kept) {
   return x.ndim > kept ? x.sizes().slice(0, x.ndim - kept) : Ints{};
 }
 
@@ -214,9 +214,9 @@ TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& 
         Ints(&value_heads, 1), "query's heads", "value's");
     heads = key_heads = value_heads = all[0];
   }
-  const Shape outer =
-      broadcast_shapes(broadcast_shapes(lead(query, 3), lead(key, 3), "query", "key"),
-                       lead(value, 3), "query", "value");
+  const Shape outer = broadcast_shapes(
+      broadcast_shapes(leading_dims(query, 3), leading_dims(key, 3), "query", "key"),
+      leading_dims(value, 3), "query", "value");
   TensorRef q = four_dims(query, outer, heads);
   TensorRef k = four_dims(key, outer, key_heads);
   TensorRef v = four_dims(value, outer, key_heads);

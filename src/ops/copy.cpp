@@ -23,9 +23,10 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
 static TensorRef moved(const Tensor& src, Device to) {
   if (src.device == to) return TensorRef::share(&src);
   // A device of the application copies between itself and the CPU.
-  const bool apart = (src.device.type == TT_EXT && to.type != TT_META) ||
-                     (to.type == TT_EXT && src.device.type != TT_META);
-  if (apart && !src.is_cpu() && to.type != TT_CPU) return moved(*moved(src, kCpuDevice), to);
+  const bool via_application = (src.device.type == TT_EXT && to.type != TT_META) ||
+                               (to.type == TT_EXT && src.device.type != TT_META);
+  if (via_application && !src.is_cpu() && to.type != TT_CPU)
+    return moved(*moved(src, kCpuDevice), to);
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
   transfer(out->data, to, rows->data, src.device, out->numel * out->item_size());
@@ -40,9 +41,9 @@ void copy_(Call, Tensor& self, const Tensor& src) {
   TensorRef from = moved(src, self.device);
   if (from->numel && may_share_memory(self, from) &&
       !(from->data == self.data && same_geometry(self, from))) {
-    TensorRef apart = new_tensor(from->sizes(), from->dtype, from->device);
-    copy_elements(*apart, from);
-    from = std::move(apart);
+    TensorRef separate = new_tensor(from->sizes(), from->dtype, from->device);
+    copy_elements(*separate, from);
+    from = std::move(separate);
   }
   copy_elements(self, from);
   self.bump_version();

@@ -241,7 +241,7 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 }
 
 // Returns d if the operator computes operands of d without conversion, else kNone.
-static TT_INLINE Dtype taken_plainly(const ElementSpec& spec, Dtype d) {
+static TT_INLINE Dtype unconverted_dtype(const ElementSpec& spec, Dtype d) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
   const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) ||
                        (spec.rule == DtypeRule::kModulus && is_complex(d));
@@ -269,7 +269,7 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const 
       return Dtype::kNone;
     }
   }
-  const Dtype d = taken_plainly(spec, first->dtype);
+  const Dtype d = unconverted_dtype(spec, first->dtype);
   for (const Operand& o : ins)
     if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool())))
       return Dtype::kNone;
@@ -329,7 +329,7 @@ TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor&
                          const Param& p0) {
   const bool alike = a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 &&
                      same_dims(a, b) && is_plain(spec);
-  const Dtype d = alike ? taken_plainly(spec, a.dtype) : Dtype::kNone;
+  const Dtype d = alike ? unconverted_dtype(spec, a.dtype) : Dtype::kNone;
   if (d == Dtype::kNone || !(is_plain(p0, d) || !spec.factor))
     return element_any(spec, {a, b}, p0, kNoParam);
   TensorRef out = new_like(a, spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
@@ -369,7 +369,7 @@ static void check_overlap(const ElementSpec& spec, const Tensor& dst, Operands i
 }
 
 // Returns true if no operand overlaps dst, except with exactly the same elements.
-static bool plainly_safe(const Tensor& dst, Operands ins) {
+static bool is_overlap_safe(const Tensor& dst, Operands ins) {
   if (!dst.storage->writable || !dst.dense()) return false;
   const char* end = dst.data + dst.numel * dst.item_size();
   for (const Operand& o : ins)
@@ -382,7 +382,7 @@ static bool plainly_safe(const Tensor& dst, Operands ins) {
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0,
                      const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool &&
-                                            plainly_safe(self, ins) && ins.begin()->t == &self) {
+                                            is_overlap_safe(self, ins) && ins.begin()->t == &self) {
     run_plain(spec, d, self, ins, p0, p1);
     return self.bump_version();
   }
@@ -414,7 +414,7 @@ void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Para
                   const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins, p0); d == dst.dtype && spec.rule != DtypeRule::kBool &&
                                             same_geometry(dst, first_tensor(ins)) && dst.is_cpu() &&
-                                            plainly_safe(dst, ins)) {
+                                            is_overlap_safe(dst, ins)) {
     run_plain(spec, d, dst, ins, p0, p1);
     return dst.bump_version();
   }

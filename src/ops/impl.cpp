@@ -84,10 +84,10 @@ void check_into(Tensor& dst, const Tensor& r, Inputs inputs) {
     fail_arg(TT_DEVICE, "dst", "dst is on {}, the result on {}: must be on one device",
              fmt(dst.device), fmt(r.device));
   check_writable(dst, "dst");
-  check_apart(dst, {inputs.begin(), int64_t(inputs.size())});
+  check_no_overlap(dst, {inputs.begin(), int64_t(inputs.size())});
 }
 
-void check_apart(const Tensor& dst, TensorSpan inputs) {
+void check_no_overlap(const Tensor& dst, TensorSpan inputs) {
   for (const Tensor* t : inputs)
     if (t && may_share_memory(dst, *t))
       fail_arg(TT_INVALID_ARG, "dst", "dst shares memory with an input: clone it first");

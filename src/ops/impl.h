@@ -38,7 +38,8 @@ void copy_result(Tensor& dst, const Tensor& r, bool inplace);
 void replace_values(Tensor& self, const Tensor& r);
 // The dst of an _into variant must have the shape and dtype of r, be writable and overlap no input.
 void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
-void check_apart(const Tensor& dst, TensorSpan inputs);  // fails if dst shares memory with them
+void check_no_overlap(const Tensor& dst,
+                      TensorSpan inputs);  // fails if dst shares memory with them
 
 // Returns t itself if it is row-major, else a row-major copy; not recorded by autograd.
 TensorRef dense_input(const Tensor& t);

@@ -34,7 +34,7 @@ static void check_same_dtype(const Tensor& self, const Tensor& src, const char* 
 }
 
 // Returns a copy of t if writing dst could change it.
-static TensorRef apart_from(const Tensor& t, const Tensor& dst) {
+static TensorRef copy_if_shared(const Tensor& t, const Tensor& dst) {
   if (!may_share_memory(t, dst)) return TensorRef::share(&t);
   TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
   copy_elements(*out, t);
@@ -114,7 +114,7 @@ TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor&
 void scatter_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const int64_t d = check_scatter(self, dim, index, src);
   check_writable(self, "self");
-  along(kernel_index_accumulate, self, d, *apart_from(index, self), *apart_from(src, self));
+  along(kernel_index_accumulate, self, d, *copy_if_shared(index, self), *copy_if_shared(src, self));
   self.bump_version();
 }
 
@@ -262,7 +262,8 @@ void index_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const
                      const Scalar& alpha) {
   TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
   check_writable(self, "self");
-  slices(kernel_index_accumulate, self, dim, *apart_from(index, self), *apart_from(*scaled, self));
+  slices(kernel_index_accumulate, self, dim, *copy_if_shared(index, self),
+         *copy_if_shared(*scaled, self));
   self.bump_version();
 }
 

@@ -43,7 +43,7 @@ class Advanced {
     run_index(k, nest, a, a.data, b, index, dim);
   }
   // Indices that share memory with dst are copied before it is written.
-  void check_all_apart_from(const Tensor& dst) {
+  void copy_shared_indices(const Tensor& dst) {
     for (Dim& d : dims_)
       if (d.index && may_share_memory(*d.index, dst)) {
         TensorRef copy = new_tensor(d.index->sizes(), d.index->dtype, d.index->device);
@@ -210,7 +210,7 @@ static void put(Tensor& dst, TensorSpan indices, const Tensor& values, bool accu
     fail_arg(TT_SHAPE, "values", "values is {}: must broadcast to {}, the shape of self[indices]",
              v->sizes(), a.shape());
   if (may_share_memory(*v, dst)) v = op::clone(*v);
-  a.check_all_apart_from(dst);
+  a.copy_shared_indices(dst);
   Shape strides;
   strides.resize(a.shape().n, 0);
   for (int64_t d = 1; d <= v->ndim; d++)

@@ -11,7 +11,7 @@ namespace TT_NS {
 constexpr int64_t kLarge = 1 << 19;  // multiplications, about 5 µs
 
 // If false, the error record has the reason.
-static bool host_goes_on() noexcept {
+static bool may_continue() noexcept {
   try {
     poll_host(true);
     return true;
@@ -26,7 +26,7 @@ static void run_plan(MatmulPlan& plan, Device device) {
   plan.workspace = workspace.data();
   if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
   poll_host(plan.batch * plan.m * plan.n * plan.k > kLarge);
-  const MatmulGoOn go_on = ctx().watched ? host_goes_on : nullptr;
+  const MatmulGoOn go_on = ctx().watched ? may_continue : nullptr;
   const int32_t status = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool, go_on);
   if (status == kMatmulEnded) fail_again();
   if (status) fail(status, "the matrix product failed");

@@ -60,7 +60,8 @@ struct Order {
 
 // Takes the diagonals of t for repeated labels and expands it to all dimensions of the order; those
 // without a label in this term get size 1.
-TensorRef spread(const Tensor& t, const Labels& term, const Order& order, int64_t operand) {
+TensorRef expand_to_order(const Tensor& t, const Labels& term, const Order& order,
+                          int64_t operand) {
   TensorRef r = TensorRef::share(&t);
   Shape places;  // of r's dimensions
   const int64_t dots = Order::ellipsis_of(term, t, operand);
@@ -188,7 +189,8 @@ TensorRef impl::einsum(Call, Str equation, TensorSpan operands) {
   const Equation e = parse_equation(equation, operands.n);
   const Order order(e, operands);
   SmallVec<TensorRef, 4> t;
-  for (int64_t i = 0; i < operands.n; i++) t.push_back(spread(*operands[i], e.terms[i], order, i));
+  for (int64_t i = 0; i < operands.n; i++)
+    t.push_back(expand_to_order(*operands[i], e.terms[i], order, i));
   check_sizes(t, order.n);
   const int64_t summed = order.n - order.n_out;
   if (t.size() == 1) {

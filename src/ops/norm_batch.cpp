@@ -170,7 +170,8 @@ TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input,
 // ---- batch_norm ----
 
 // running = (1 - momentum) running + momentum value
-static TensorRef moved(const Tensor& running, const Tensor& value, double factor, double momentum) {
+static TensorRef updated_average(const Tensor& running, const Tensor& value, double factor,
+                                 double momentum) {
   TensorRef wide = cast_input(running, value.dtype);
   return op::add(*op::mul(*wide, Scalar(1 - momentum)), value, Scalar(momentum * factor));
 }
@@ -178,10 +179,11 @@ static TensorRef moved(const Tensor& running, const Tensor& value, double factor
 static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64_t per_channel,
                            double momentum) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef m = cast_input(*moved(mean, *row_of(stats, 0), 1, momentum), mean.dtype);
-  TensorRef v = cast_input(
-      *moved(var, *row_of(stats, 2), double(per_channel) / double(per_channel - 1), momentum),
-      var.dtype);
+  TensorRef m = cast_input(*updated_average(mean, *row_of(stats, 0), 1, momentum), mean.dtype);
+  TensorRef v =
+      cast_input(*updated_average(var, *row_of(stats, 2),
+                                  double(per_channel) / double(per_channel - 1), momentum),
+                 var.dtype);
   remember_values(mean);
   remember_values(var);
   CommitGuard whole;
@@ -190,7 +192,7 @@ static void update_running(Tensor& mean, Tensor& var, const Tensor& stats, int64
 }
 
 // An input without elements: nothing is normalised, but weight and bias get (zero) gradients.
-static TensorRef norm_of_nothing(const Tensor& input, const Tensor* weight, const Tensor* bias) {
+static TensorRef norm_of_empty(const Tensor& input, const Tensor* weight, const Tensor* bias) {
   TensorRef out = op::clone(input);
   auto column = [&](const Tensor& p) { return op::to(*op::sum(p), input.dtype); };
   if (weight) out = op::mul(*out, *column(*weight));
@@ -222,7 +224,7 @@ static void check_running(Tensor* mean, Tensor* var, const Tensor& input, int64_
 static TensorRef normalised(const Tensor& input, Tensor* running_mean, Tensor* running_var,
                             const Tensor* weight, const Tensor* bias, bool training,
                             double momentum, double eps) {
-  if (input.numel == 0) return norm_of_nothing(input, weight, bias);
+  if (input.numel == 0) return norm_of_empty(input, weight, bias);
   TensorPair r =
       op::native_batch_norm(input, weight, bias, running_mean, running_var, training, eps);
   if (training && running_mean)

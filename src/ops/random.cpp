@@ -119,8 +119,8 @@ void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
 // ---- normal with tensors ----
 
 // drawn * std + mean
-static TensorRef spread(TensorRef drawn, const Operand& mean, const Operand& std,
-                        Generator* generator) {
+static TensorRef scale_and_shift(TensorRef drawn, const Operand& mean, const Operand& std,
+                                 Generator* generator) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (std.t && is_complex(std.t->dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
@@ -139,18 +139,18 @@ TensorRef normal(Call, const Tensor& mean, const Tensor& std, Generator* generat
   check_dtype_float(mean, "mean");
   const Shape shape = broadcast_shapes(mean.sizes(), std.sizes(), "mean", "std");
   checked_numel(shape, mean.dtype, "result");
-  return spread(new_tensor(shape, mean.dtype, mean.device), mean, std, generator);
+  return scale_and_shift(new_tensor(shape, mean.dtype, mean.device), mean, std, generator);
 }
 TensorRef normal_mean(Call, const Tensor& mean, double std, Generator* generator) {
   check_dtype_float(mean, "mean");
   check_std(std);
   const Scalar s(std);
-  return spread(new_tensor(mean.sizes(), mean.dtype, mean.device), mean, s, generator);
+  return scale_and_shift(new_tensor(mean.sizes(), mean.dtype, mean.device), mean, s, generator);
 }
 TensorRef normal_std(Call, double mean, const Tensor& std, Generator* generator) {
   check_dtype_float(std, "std");
   const Scalar m(mean);
-  return spread(new_tensor(std.sizes(), std.dtype, std.device), m, std, generator);
+  return scale_and_shift(new_tensor(std.sizes(), std.dtype, std.device), m, std, generator);
 }
 TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt<Device> device,
                       Generator* generator) {

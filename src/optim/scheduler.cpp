@@ -48,7 +48,7 @@ void start_scheduler(Scheduler& s, int64_t last_epoch) {
   for (int64_t g = 0; g < n; g++) o.groups[g].extra[kInitialLr] = s.base_lrs[g];
 }
 
-static void note_rates(Scheduler& s) noexcept {
+static void record_rates(Scheduler& s) noexcept {
   for (int64_t g = 0; g < s.last_lr.size(); g++)
     s.last_lr[g] = *find_value(*s.optimizer, s.optimizer->groups[g], "lr");
 }
@@ -90,7 +90,7 @@ static void step_sequential(Scheduler& s) {
   if (begins) scheduler_step_to(part, 0);
   else scheduler_step(part);
   s.last_epoch++;
-  note_rates(s);
+  record_rates(s);
 }
 
 void scheduler_step(Scheduler& s) {
@@ -99,7 +99,7 @@ void scheduler_step(Scheduler& s) {
   if (s.cls == &kSequential) return step_sequential(s);
   if (s.cls == &kChained) {
     for (SchedulerRef& part : s.parts) scheduler_step(*part.get());
-    return note_rates(s);
+    return record_rates(s);
   }
   s.step_count++;
   try {
@@ -178,7 +178,7 @@ SchedulerRef make_sequential(Optimizer& o, Span<Scheduler* const> parts, Ints mi
     for (int64_t i = 0; i < before.size(); i++) o.groups[i] = before[i];
     throw;
   }
-  note_rates(*s.get());
+  record_rates(*s.get());
   return s;
 }
 
@@ -187,7 +187,7 @@ SchedulerRef make_chained(Span<Scheduler* const> parts) {
     fail_arg(TT_INVALID_ARG, "schedulers", "schedulers is empty: at least one is needed");
   SchedulerRef s = new_scheduler(kChained, *parts[0]->optimizer.get());
   adopt_parts(*s.get(), parts);
-  note_rates(*s.get());
+  record_rates(*s.get());
   return s;
 }
 

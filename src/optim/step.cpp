@@ -75,7 +75,7 @@ class Step {
   void gather(Batch* b);
   void set_arrays(int64_t i, uint32_t states, OptimItem* item);
   const Tensor* add_state(int64_t i, int k, const Tensor* old, const Tensor& like);
-  TensorRef laid_out(const Tensor& t, const Tensor& like);
+  TensorRef with_layout(const Tensor& t, const Tensor& like);
   OptimPlan plan_of(const Batch& b) const;
   void compute();
   void compute_on_several();
@@ -91,7 +91,7 @@ class Step {
 };
 
 // Returns t itself, or a copy in the layout of `like`.
-TensorRef Step::laid_out(const Tensor& t, const Tensor& like) {
+TensorRef Step::with_layout(const Tensor& t, const Tensor& like) {
   if (same(t.strides(), like.strides())) return TensorRef::share(&t);
   TensorRef copy = new_strided(like.sizes(), like.strides(), t.dtype, t.device);
   copy_elements(*copy, t);
@@ -101,7 +101,7 @@ TensorRef Step::laid_out(const Tensor& t, const Tensor& like) {
 // Adds a state in the layout of `like`, the dense parameter, with the values of the old one, if
 // any.
 const Tensor* Step::add_state(int64_t i, int k, const Tensor* old, const Tensor& like) {
-  TensorRef made = old ? laid_out(*old, like)
+  TensorRef made = old ? with_layout(*old, like)
                        : new_strided(like.sizes(), like.strides(), like.dtype, like.device);
   const Tensor* values = made.get();
   const Device home = o_.params[i].param->device;
@@ -125,7 +125,7 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
   }
   const Tensor* g = here(grads_[i].get());
   if (TT_UNLIKELY(!same(g->strides(), p->strides()))) {
-    TensorRef copy = laid_out(*g, *p);
+    TensorRef copy = with_layout(*g, *p);
     g = copy.get();
     changes_.push_back({i, -1, std::move(copy), {}, {}});
   }

@@ -13,7 +13,7 @@ namespace TT_NS {
 void cat_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   const auto r = impl::cat(c, tensors, dim);
   check_into(dst, *r, Inputs{});
-  check_apart(dst, tensors);
+  check_no_overlap(dst, tensors);
   copy_result(dst, *r, false);
 }
 
@@ -21,7 +21,7 @@ void cat_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
 void stack_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   const auto r = impl::stack(c, tensors, dim);
   check_into(dst, *r, Inputs{});
-  check_apart(dst, tensors);
+  check_no_overlap(dst, tensors);
   copy_result(dst, *r, false);
 }
 
