@@ -302,10 +302,12 @@ static void test_numbers_that_do_not_fit(void** state) {
           "clamp: min is 300: uint8 has no values that large");
   REFUSED(tt_clamp(c, u, NULL, &less, &out), TT_INVALID_ARG, "max",
           "max is -1: uint8 has no values that small");
-  REFUSED(tt_clamp(c, i, NULL, &huge, &out), TT_INVALID_ARG, "max", "int32 cannot represent this value");
+  REFUSED(tt_clamp(c, i, NULL, &huge, &out), TT_INVALID_ARG, "max",
+          "int32 cannot represent this value");
   OK(tt_clamp(c, u, &less, &many, &out));
   VALUES(out, 1, 200);
-  REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent", "int32 cannot represent this value");
+  REFUSED(tt_pow_scalar(c, i, &huge, &out), TT_INVALID_ARG, "exponent",
+          "int32 cannot represent this value");
   REFUSED(tt_clamp(c, make(TT_F16, SHAPE(1), DATA(1)), NULL, &huge, &out), TT_INVALID_ARG, "max",
           "float16 cannot represent this value");
   OK(tt_clamp(c, make(TT_BF16, SHAPE(1), DATA(1)), NULL, &huge, &out)); /* which has */
