@@ -19,6 +19,9 @@ TRAITS = {
     "tt_executor": "Executor",
     "tt_logger": "Logger",
 }
+CODES = {"level": "LogLevel", "kind": "CopyKind"}  # numbers of C -> enums
+ONE_THREAD = {"tt_optim_closure", "tt_lr_lambda_fn"}  # and those that get a module
+SAFE = "// SAFETY: `user` is ours, and what tt lends is valid during the call."
 BY_HAND = {"tt_executor.parallel_for"}
 DECLINABLE = {"tt_backend_def.compute"}  # NOT_IMPLEMENTED is an answer, no failure
 
@@ -49,7 +52,8 @@ class Callback:
         if list_of_tensors(kind):
             if rest[0].type == Named("int64_t"):  # else as many as in the list before
                 self.count = rest.pop(0).name
-            self.take("&[Option<Tensor>]", f"tensors({p.name} as *const *const _, {self.count})")
+            cast = "" if kind.to.const else " as *const *const _"
+            self.take("&[Option<Tensor>]", f"tensors({p.name}{cast}, {self.count})")
         elif handle_of(kind):
             self.take(
                 f"&{handle_of(kind)}", f"&*({'&' + p.name} as *const _ as *const {handle_of(kind)})"
@@ -68,6 +72,8 @@ class Callback:
             self.returns, self.write = "f64", [f"*{p.name} = given;", "Ok(())"]
         elif kind == Pointer(Pointer(Named("void"), False), False):
             self.returns, self.write = "T", [f"*{p.name} = crate::callback::user(given);", "Ok(())"]
+        elif kind == Named("int32_t") and p.name in CODES:
+            self.take(CODES[p.name], f"{CODES[p.name]}::of_raw({p.name})")
         else:
             self.ok = isinstance(kind, (Named, Pointer))
             self.take(
@@ -90,8 +96,14 @@ class Callback:
         return "&Module" in self.kinds
 
     @property
+    def one_thread(self):
+        """Is it called on one thread only, so that it may change what it captures?"""
+        return self.of_module or self.fn.name in ONE_THREAD
+
+    @property
     def bound(self):
-        return f"Fn({', '.join(self.kinds)}) -> Result<{self.returns}>"
+        fn = "FnMut" if self.one_thread else "Fn"
+        return f"{fn}({', '.join(self.kinds)}) -> Result<{self.returns}>"
 
     def lines(self, bound, called, table=""):
         ps = ", ".join(f"{p.name}: {sys_type(p.type)}" for p in self.fn.params)
@@ -99,16 +111,17 @@ class Callback:
         out = [
             f"pub(crate) unsafe extern \"C\" fn {self.fn.name}<T: {bound}>({ps}){'' if returns == 'c_void' else ' -> ' + returns} {{"
         ]
-        call = f"{called}({', '.join(self.values)})"
+        call = called.format(", ".join(self.values))
+        out.append(f"    {SAFE}")
         if not self.ctx and returns == "c_void":  # nobody to tell of a panic
-            return out + [f"    crate::context::aside(|| quietly(|| {call}));", "}"]
+            return out + [f"    crate::context::aside(|| quietly(|| unsafe {{ {call} }}));", "}"]
         if not self.ctx:
-            return out + [f"    {call}", "}"]
+            return out + [f"    unsafe {{ {call} }}", "}"]
         guard = "declinable" if f"{table}.{self.fn.name}" in DECLINABLE else "guarded"
         body = [f"{call}?;"] if self.returns == "()" else [f"let given = {call}?;"]
         return (
             out
-            + [f"    {guard}(ctx, || {{"]
+            + [f"    {guard}(ctx, || unsafe {{"]
             + [f"        {line}" for line in body + self.write]
             + ["    })", "}"]
         )
@@ -130,7 +143,7 @@ def table(s):
             if f"{s.name}.{f.name}" not in BY_HAND:
                 c = Callback(f.type)
                 receiver = "closure::<T>(user)" if c.ctx else "(*(user as *const T))"
-                out += c.lines(trait, f"{receiver}.{f.name}", s.name)
+                out += c.lines(trait, f"{receiver}.{f.name}({{}})", s.name)
             fields.append(
                 f"{f.name}: Some({'crate::host::' if f'{s.name}.{f.name}' in BY_HAND else ''}{f.name}::<T>)"
             )
@@ -150,15 +163,16 @@ def table(s):
 
 
 def generate(api):
-    traits = ", ".join(sorted(set(TRAITS.values()) | {"FunctionCall", "Value"}))
+    traits = ", ".join(
+        sorted(set(TRAITS.values()) | set(CODES.values()) | {"FunctionCall", "Value"})
+    )
     out = [
         HEAD.format("include/tt.h")
         + f"use crate::callback::*;\nuse crate::prelude::*;\nuse crate::{{{traits}}};\nuse std::os::raw::{{c_char, c_void}};\n"
     ]
     for c in callbacks(api).values():
-        out += c.lines(
-            c.bound, "closure::<Hook<T>>(user).here()?" if c.of_module else "closure::<T>(user)"
-        ) + [""]
+        local = "closure::<Local<T>>(user).run(|f| f({}))"
+        out += c.lines(c.bound, local if c.one_thread else "closure::<T>(user)({})") + [""]
     for s in api.structs:
         if s.name in TRAITS:
             out += table(s)

@@ -1,5 +1,5 @@
 """Constructors of the Rust crate: tt/src/gen/nn.rs (layers), optim.rs (optimizers) and lr.rs (schedules)."""
-from codegen.rust.common import HEAD, c_arguments, doc_lines, opts_struct, opts_type
+from codegen.rust.common import HEAD, c_arguments, doc_lines, opts_struct, opts_type, unsafe_block
 
 MODULES = {
     "nn": "Module",
@@ -22,10 +22,12 @@ def constructor(cls, made, with_opts):
         out
         + [f"    {line}" for line in before]
         + [
-            f"    unsafe {{ call1(|c, out| sys::tt_{cls.name}({', '.join(['c'] + values + ['out'])})) }}",
-            "}",
-            "",
+            f"    {line}"
+            for line in unsafe_block(
+                f"call1(|c, out| sys::tt_{cls.name}({', '.join(['c'] + values + ['out'])}))"
+            )
         ]
+        + ["}", ""]
     )
 
 

@@ -11,9 +11,8 @@ STAYS_DOC = (
     "[`Transfer`](crate::Transfer) moves it to another one."
 )
 OWN = {"StateDict"}  # its type is written by hand
-NAMED = {"StateDict", "SafeTensors"}  # lists of tensors by name
-IMPORTS = """use crate::callback::{drop_user, user, Hook};
-use crate::gen::callbacks;
+IMPORTS = """use crate::callback::{drop_user, user, Local};
+use crate::generated::callbacks;
 use crate::prelude::*;
 use crate::StateDict;
 """
@@ -26,11 +25,17 @@ def handle(raw, name, prefix, doc):
     out += (
         []
         if name in STAYS
-        else [f"unsafe impl Send for {name} {{}}", f"unsafe impl Sync for {name} {{}}"]
+        else [
+            "// SAFETY: tt guards what threads share of it (tt.h, Threads).",
+            f"unsafe impl Send for {name} {{}}",
+            "// SAFETY: as above.",
+            f"unsafe impl Sync for {name} {{}}",
+        ]
     )
     out += [
         f"impl Clone for {name} {{",
         f"    fn clone(&self) -> {name} {{",
+        "        // SAFETY: the handle is live.",
         f"        unsafe {{ sys::tt_{prefix}_retain(self.0.as_ptr()) }};",
         f"        {name}(self.0)",
         "    }",
@@ -38,6 +43,7 @@ def handle(raw, name, prefix, doc):
         f"impl Drop for {name} {{",
         "    #[inline]",
         "    fn drop(&mut self) {",
+        "        // SAFETY: the reference is this handle's own.",
         f"        unsafe {{ sys::tt_{prefix}_release(self.0.as_ptr()) }}",
         "    }",
         "}",
@@ -45,7 +51,8 @@ def handle(raw, name, prefix, doc):
         f"    type Raw = sys::{raw};",
         "    #[inline]",
         f"    unsafe fn from_raw(raw: *mut sys::{raw}) -> {name} {{",
-        f"        {name}(std::ptr::NonNull::new_unchecked(raw))",
+        "        // SAFETY: the caller gives a live handle, which is not null.",
+        f"        {name}(unsafe {{ std::ptr::NonNull::new_unchecked(raw) }})",
         "    }",
         "    #[inline]",
         f"    fn raw(&self) -> *mut sys::{raw} {{",
@@ -56,31 +63,11 @@ def handle(raw, name, prefix, doc):
     return out
 
 
-def named(name):
-    return [
-        f"impl {name} {{",
-        "    /// Whether there are no tensors.",
-        "    pub fn is_empty(&self) -> bool {",
-        "        self.len() == 0",
-        "    }",
-        "    /// Returns the tensor of a name.",
-        "    pub fn tensor(&self, name: &str) -> Result<Tensor> {",
-        "        self.get(self.find(name)?)",
-        "    }",
-        "    /// Returns all names, in order.",
-        "    pub fn names(&self) -> Vec<String> {",
-        "        (0..self.len()).filter_map(|i| self.name(i)).collect()",
-        "    }",
-        "}",
-    ]
-
-
 def generate(api, callbacks, functions):
     """functions: what Rust does in its own way (model/functions.py)."""
     out = [HEAD.format("include/tt.h") + IMPORTS]
     for raw, (name, prefix) in HANDLES.items():
         out += handle(raw, name, prefix, api.docs[raw]) if name not in OWN else []
-        out += named(name) if name in NAMED else []
     methods = {}
     for fn in api.functions:
         if fn.header != "tt.h" or functions.by_hand(fn.name):

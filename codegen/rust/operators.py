@@ -39,7 +39,27 @@ def impl(trait, receiver, method, other, call):
         "    #[inline]",
         "    #[track_caller]",
         f"    fn {method}(self{param}) -> Tensor {{",
-        f"        {call}.unwrap_or_else(|e| refuse(e))",
+        f"        match {call} {{",
+        "            Ok(result) => result,",
+        "            Err(e) => refuse(e),",
+        "        }",
+        "    }",
+        "}",
+    ]
+
+
+def impl_assign(trait, other, call):
+    method = trait.lower() + "_assign"
+    return [
+        "/// The result takes the place of `self`; what shares its memory keeps its values.",
+        f"impl ops::{trait}Assign<{other}> for Tensor {{",
+        "    #[inline]",
+        "    #[track_caller]",
+        f"    fn {method}(&mut self, other: {other}) {{",
+        f"        *self = match {call} {{",
+        "            Ok(result) => result,",
+        "            Err(e) => refuse(e),",
+        "        };",
         "    }",
         "}",
     ]
@@ -79,8 +99,14 @@ def binary(op, trait, ops):
             call = f"self.{ops[f'{op.name}_scalar'].rust_name}(other)"
             lines += impl(f"{trait}<{number}>", left, method, number, call)
             if flipped:
-                call = f"flip(&other, self, |x, n| {flipped})"
+                call = f"flip({borrowed(left, 'other')}, self, |x, n| {flipped})"
                 lines += impl(f"{trait}<{left}>", number, method, left, call)
+    for right in ("Tensor", "&Tensor"):
+        call = f"Tensor::{op.rust_name}(self, {borrowed(right, 'other')})"
+        lines += impl_assign(trait, right, call)
+    for number in numbers:
+        call = f"self.{ops[f'{op.name}_scalar'].rust_name}(other)"
+        lines += impl_assign(trait, number, call)
     return lines
 
 

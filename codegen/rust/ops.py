@@ -12,6 +12,7 @@ from codegen.rust.common import (
     opts_type,
     snake,
     types,
+    unsafe_block,
 )
 from codegen.rust.sys_crate import KEYWORDS
 
@@ -20,6 +21,37 @@ SAFETY = [
     "/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.",
 ]
 IMPORTS = "use crate::prelude::*;\n"
+FAMILIES = {  # family -> the heading of its methods
+    "activation": "Activations",
+    "arith": "Arithmetic",
+    "arrange": "Joining, splitting and rearranging",
+    "attention": "Attention",
+    "bitwise": "Bits and logic",
+    "compare": "Comparison and selection",
+    "conv": "Convolutions",
+    "copy": "Copies and conversions",
+    "factory": "Tensors like this one",
+    "index": "Indexing",
+    "linalg": "Linear algebra",
+    "loss": "Losses",
+    "matmul": "Matrix products",
+    "norm": "Normalisation",
+    "pool": "Pooling",
+    "random": "Random numbers",
+    "reduce": "Reductions",
+    "resize": "Resizing of images",
+    "scan": "Cumulative operators",
+    "softmax": "Softmax",
+    "sort": "Sorting and searching",
+    "unary": "Elementwise functions",
+    "view": "Views",
+}
+
+
+def methods_of(family, lines):
+    """One impl block: rustdoc shows its heading."""
+    heading = FAMILIES.get(family, family.capitalize())
+    return [f"/// # {heading}", "impl Tensor {", *lines, "}", ""]
 
 
 class Method:
@@ -80,9 +112,10 @@ class Method:
             "_": ", in place",
             "_into": ", into `dst`, which has the result's shape and dtype",
         }[self.variant]
-        return [
-            f"/// [`{plain.name}`]({'Tensor::' if self.receiver else ''}{plain.name.replace('r#', '')}){' with options' if self.with_opts else ''}{how}."
-        ]
+        target = "Tensor::" if self.receiver else ""
+        target += plain.name.replace("r#", "")
+        link = f"[`{plain.name}`]" + (f"({target})" if target != plain.name else "")
+        return [f"/// Computes {link}{' with options' if self.with_opts else ''}{how}."]
 
     def result(self):
         op = self.op
@@ -108,7 +141,7 @@ class Method:
         )
         text = opening + body + ")"
         if self.variant or len(op.outs) < 2:
-            return [text if self.writes else f"unsafe {{ {text} }}"]
+            return unsafe_block(text, self.writes)
         more = [o for o in outs[1:]]
         lines = [
             f"let ({', '.join('mut ' + o for o in more)}) = ({', '.join(['std::ptr::null_mut()'] * len(more))});".replace(
@@ -118,7 +151,7 @@ class Method:
             )
         ]
         take = f"({text}?, {', '.join(f'Tensor::from_raw({o})' for o in more)})"
-        return lines + [f"Ok({take})" if self.writes else f"unsafe {{ Ok({take}) }}"]
+        return lines + unsafe_block(f"Ok({take})", self.writes)
 
     def c_call(self, values, outs):
         op = self.op
@@ -165,7 +198,7 @@ def generate(ops, groups, api):
     public = [op for op in ops.values() if not op.internal]
     for op in public:
         prepare(op, ops)
-    methods, functions, names, opts = [], [], [], []
+    methods, functions, names, opts = {}, [], [], []
     for op in public:
         if own_opts(op):
             opts += opts_struct(op, op.name, f"`{op.rust_name}`")
@@ -179,7 +212,7 @@ def generate(ops, groups, api):
             for with_opts in (False, True) if op.options else (False,):
                 m = Method(op, v, with_opts)
                 if m.receiver:
-                    methods += m.lines()
+                    methods.setdefault(op.family, []).extend(m.lines())
                 else:
                     functions += m.lines()
                     names.append(m.name)
@@ -187,15 +220,8 @@ def generate(ops, groups, api):
     for _, lines in header_opts(api, declared):
         opts += lines
     decl = HEAD.format("src/ops/decl")
-    text = (
-        decl
-        + IMPORTS
-        + "\nimpl Tensor {\n"
-        + "\n".join(methods)
-        + "\n}\n\n"
-        + "\n".join(functions)
-        + "\n"
-    )
+    blocks = [line for family, lines in methods.items() for line in methods_of(family, lines)]
+    text = decl + IMPORTS + "\n" + "\n".join(blocks + functions) + "\n"
     folder = "bindings/rust/tt/src/gen"
     return {
         f"{folder}/ops.rs": text,

@@ -4,7 +4,7 @@ What Rust does in its own way: bindings/rust/functions.toml."""
 from codegen.model.handles import HANDLES, TEXT, handle_of, list_of_tensors
 from codegen.model.headers import Named, Pointer
 from codegen.rust import docs
-from codegen.rust.common import snake
+from codegen.rust.common import snake, unsafe_block
 
 PLAIN = {"int64_t": "i64", "uint64_t": "u64", "double": "f64", "uint32_t": "u32"}
 NULL = "std::ptr::null()"
@@ -141,7 +141,9 @@ class Regular:
             self.args.append(n)
 
     def text(self, n, optional):
-        if optional:
+        if n == "path" and self.receiver != "Module":  # of a file
+            self.file(n, optional)
+        elif optional:
             self.params.append(f"{n}: Option<&str>")
             self.before.append(f"let {n} = {n}.map(c_string).transpose()?;")
             self.args.append(f"{n}.as_ref().map_or({NULL}, |s| s.as_ptr())")
@@ -150,15 +152,31 @@ class Regular:
             self.before.append(f"let {n} = c_string({n})?;")
             self.args.append(f"{n}.as_ptr()")
 
+    def file(self, n, optional):
+        if optional:
+            self.params.append(f"{n}: Option<&std::path::Path>")
+            self.before.append(f"let {n} = {n}.map(c_path).transpose()?;")
+            self.args.append(f"{n}.as_ref().map_or({NULL}, |s| s.as_ptr())")
+        else:
+            self.params.append(f"{n}: impl AsRef<std::path::Path>")
+            self.before.append(f"let {n} = c_path({n})?;")
+            self.args.append(f"{n}.as_ptr()")
+
     def handle(self, n, kind, optional):
         self.params.append(f"{n}: Option<&{kind}>" if optional else f"{n}: &{kind}")
         self.args.append(f"opt_raw({n})" if optional else f"{n}.raw()")
 
     def list(self, n, kind):
         tensors = list_of_tensors(kind)
-        item, made = ("impl Borrow<Tensor>", "raw_list") if tensors else ("Index", "index_list")
-        cast = " as *const *const _" if tensors and kind.to.const else ""
-        self.params.append(f"{n}: &[{item}]")
+        reads = tensors and kind.to.const
+        cast = " as *const *const _" if reads else ""
+        if reads:
+            listed, made = "&[impl Borrow<Tensor>]", "raw_list"
+        elif tensors:
+            listed, made = "impl IntoIterator<Item = impl AsRef<Tensor>>", "raw_items"
+        else:
+            listed, made = "&[Index]", "index_list"
+        self.params.append(f"{n}: {listed}")
         self.before.append(f"let {n} = {made}({n});")
         self.args.append(f"{n}.as_ptr(){cast}, {n}.len() as i64")
 
@@ -173,13 +191,13 @@ class Regular:
         self.args.append("OPTS")
 
     def closure(self, callback):
-        """What C calls. A hook of a module is checked for its thread, since a graph may run it on any."""
-        in_graph = "backward" in self.fn.name
-        kept, made = "F", "f"
-        if callback.of_module:
-            kept, made = "Hook<F>", f"Hook::new(f, {str(in_graph).lower()})"
-        one_thread = self.receiver in ("Module", "Optimizer") and not in_graph
-        bounds = " + Send + 'static" if one_thread else " + Send + Sync + 'static"
+        """What C calls. What is called on one thread only may change what it captures. A graph may
+        run a module's hook on any thread, so that its thread is checked."""
+        kept, made, bounds = "F", "f", " + Send + Sync + 'static"
+        if callback.one_thread:
+            checked = callback.of_module and "backward" in self.fn.name
+            kept, made = "Local<F>", f"Local::new(f, {str(checked).lower()})"
+            bounds = " + Send + 'static"
         if self.functions.get(self.fn.name, "local"):
             bounds = ""
         self.generic = f"<F: {callback.bound}{bounds}>"
@@ -223,20 +241,20 @@ class Regular:
         arrow = "" if result == "()" else f" -> {result}"
         unsafe = "unsafe " if self.unsafe else ""
         head = f"pub {unsafe}fn {name}{self.generic}({', '.join(params)}){arrow} {{"
-        body = [*self.before, self.body(args)]
+        body = [*self.before, *self.body(args)]
         lines = [head, *(f"    {line}" for line in body), "}"]
         return self.doc(indent) + [indent + line for line in lines]
 
     def body(self, args):
         if not self.status:
-            return f"unsafe {{ {self.read_fact(args)} }}"
+            return unsafe_block(self.read_fact(args))
         call = f"sys::{self.fn.name}({', '.join(['c'] * self.ctx + args + self.outs)})"
         first = "0.0, " if self.helper == "call_array" else ""
         text = f"{self.helper}({first}|{', '.join(['c', *self.outs])}| {call})"
         if self.helper == "call_named" and handle_of(self.fn.params[-1].type.to):
             text = text.replace("out)", "out as *mut *mut _)")
             text += ".map(|(name, out): (_, usize)| (name, Tensor::from_raw(out as *mut _)))"
-        return text if self.unsafe else f"unsafe {{ {text} }}"
+        return unsafe_block(text, bool(self.unsafe))
 
     def read_fact(self, args):
         given = ["crate::context::ctx()"] * self.ctx + args

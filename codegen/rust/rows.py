@@ -17,6 +17,21 @@ FIELDS = {
         "DeviceType::from_raw(r.{0}.type_).map(|_| Device::of_raw(r.{0}))",
     ),
 }
+FIELD_DOCS = {  # where the header's text is about C
+    ("tt_profile_row", "op"): "Operator.",
+    ("tt_profile_row", "calls"): "Number of calls.",
+    ("tt_live_row", "dtype"): "Of tensors.",
+    ("tt_live_row", "bytes"): "Bytes of their elements or of themselves.",
+    ("tt_runtime_opts", "isa"): "Instruction set, at most the best of this CPU, which is the default.",
+    ("tt_runtime_opts", "queue_drops"): (
+        "Whether drops and deleters wait for a poll of the runtime, for applications that cannot "
+        "be called from every thread."
+    ),
+}
+OPTION_TYPES = {  # option of a runtime -> its type and its value in C
+    "isa": ("crate::Isa", "value as i32"),
+    "queue_drops": ("bool", "value as i32"),
+}
 PUBLIC = {
     "nn": "Layers: constructors of modules.",
     "optim": "Optimizers.",
@@ -34,10 +49,11 @@ def row(s):
         if isinstance(f.type, Array):
             kind, value = "Vec<i64>", f"r.{f.name}[..r.ndim.clamp(0, 8) as usize].to_vec()"
         elif f.type == Pointer(Named("char"), True):
-            kind, value = "String", f"unsafe {{ text_of(r.{f.name}).into_owned() }}"
+            kind, value = "String", f"text_of(r.{f.name}).into_owned()"
         else:
             kind, value = FIELDS[f.type.name]
-        doc = docs.lines(docs.sentence(docs.escaped(f.doc)), "    ") if f.doc else []
+        text = FIELD_DOCS.get((s.name, f.name), f.doc)
+        doc = docs.lines(docs.sentence(docs.escaped(text)), "    ") if text else []
         fields += [*doc, f"    pub {f.name}: {kind},"]
         values.append(f"{f.name}: " + value.replace("{0}", f.name))
     return (
@@ -51,8 +67,10 @@ def row(s):
         + [
             "}",
             f"impl {name} {{",
-            f"    pub(crate) fn of_raw(r: sys::{s.name}) -> {name} {{",
-            f"        {name} {{ {', '.join(values)} }}",
+            f"    /// The row's texts are valid.",
+            f"    pub(crate) unsafe fn of_raw(r: sys::{s.name}) -> {name} {{",
+            "        // SAFETY: as the caller says.",
+            f"        unsafe {{ {name} {{ {', '.join(values)} }} }}",
             "    }",
             "}",
             "",
@@ -94,7 +112,7 @@ def runtime_opts(s):
     numbers = [f for f in s.fields[1:] if f not in hooks and f.name != "pad"]
     out = [
         *docs.lines(RUNTIME_DOC),
-        "#[derive(Clone, Copy, Default)]",
+        "#[derive(Clone, Copy, Debug, Default)]",
         "pub struct RuntimeOpts {",
         f"    raw: sys::{s.name},",
     ]
@@ -108,11 +126,12 @@ def runtime_opts(s):
         "    }",
     ]
     for f in numbers:
+        kind, value = OPTION_TYPES.get(f.name, (rust_type(f.type), "value"))
         out += [
-            *docs.lines(docs.sentence(f.doc), "    "),
+            *docs.lines(docs.sentence(FIELD_DOCS.get((s.name, f.name), f.doc)), "    "),
             "    #[must_use]",
-            f"    pub fn {f.name}(mut self, value: {rust_type(f.type)}) -> RuntimeOpts {{",
-            f"        self.raw.{f.name} = value;",
+            f"    pub fn {f.name}(mut self, value: {kind}) -> RuntimeOpts {{",
+            f"        self.raw.{f.name} = {value};",
             "        self",
             "    }",
         ]
@@ -126,7 +145,7 @@ def runtime_opts(s):
             "    }",
         ]
     out += [
-        "    /// f with the C struct, whose hooks tt copies.",
+        "    /// Calls f with the C struct, whose hooks tt copies.",
         f"    pub(crate) fn with_raw<R>(mut self, f: impl FnOnce(&sys::{s.name}) -> R) -> R {{",
     ]
     out += [

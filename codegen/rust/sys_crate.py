@@ -47,7 +47,7 @@ def declarations(api):
     out += ["", "handles! { " + " ".join(api.opaque) + " }", ""]
     out += [f"pub type {f.name} = {rust_type(f)};" for f in api.callbacks] + [""]
     for s in api.structs:
-        out += ["#[repr(C)]", "#[derive(Clone, Copy)]", f"pub struct {s.name} {{"]
+        out += ["#[repr(C)]", "#[derive(Clone, Copy, Debug)]", f"pub struct {s.name} {{"]
         out += [f"    pub {field_name(f.name)}: {rust_type(f.type)}," for f in s.fields] + ["}"]
     out += ["", "zeroed! { " + " ".join(s.name for s in api.structs) + " }", ""]
     kinds = {"uint64_t": "u64", "int32_t": "i32"}

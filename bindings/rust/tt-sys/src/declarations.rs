@@ -19,13 +19,13 @@ pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *
 pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const c_char, slot: *const c_char, depth: i32)>;
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_device {
     pub type_: i32,
     pub index: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_scalar {
     pub kind: i32,
     pub pad: i32,
@@ -34,7 +34,7 @@ pub struct tt_scalar {
     pub im: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_index {
     pub kind: i32,
     pub has: u32,
@@ -44,7 +44,7 @@ pub struct tt_index {
     pub tensor: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_value {
     pub tag: i32,
     pub pad: i32,
@@ -61,7 +61,7 @@ pub struct tt_value {
     pub index: *const tt_index,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_error {
     pub code: tt_status,
     pub arg_index: i32,
@@ -74,7 +74,7 @@ pub struct tt_error {
     pub cause: *const tt_error,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_allocator {
     pub struct_size: usize,
     pub user: *mut c_void,
@@ -82,7 +82,7 @@ pub struct tt_allocator {
     pub free: Option<unsafe extern "C" fn(user: *mut c_void, p: *mut c_void, size: usize, align: usize)>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_executor {
     pub struct_size: usize,
     pub user: *mut c_void,
@@ -90,14 +90,14 @@ pub struct tt_executor {
     pub parallel_for: Option<unsafe extern "C" fn(user: *mut c_void, n: i64, grain: i64, body: tt_range_fn, body_ctx: *mut c_void) -> i32>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_logger {
     pub struct_size: usize,
     pub user: *mut c_void,
     pub log: Option<unsafe extern "C" fn(user: *mut c_void, level: i32, message: *const c_char)>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_memory_stats {
     pub in_use: i64,
     pub reserved: i64,
@@ -108,112 +108,112 @@ pub struct tt_memory_stats {
     pub live_handles: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_hardtanh_opts {
     pub set: u64,
     pub min_val: f64,
     pub max_val: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_leaky_relu_opts {
     pub set: u64,
     pub negative_slope: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_elu_opts {
     pub set: u64,
     pub alpha: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_gelu_opts {
     pub set: u64,
     pub approximate: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_softplus_opts {
     pub set: u64,
     pub beta: f64,
     pub threshold: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_glu_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_add_opts {
     pub set: u64,
     pub alpha: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_sub_opts {
     pub set: u64,
     pub alpha: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_rsub_opts {
     pub set: u64,
     pub alpha: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_div_opts {
     pub set: u64,
     pub rounding_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_cat_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_stack_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_split_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_split_with_sizes_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_chunk_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_pad_opts {
     pub set: u64,
     pub mode: i32,
     pub value: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_constant_pad_nd_opts {
     pub set: u64,
     pub value: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_scaled_dot_product_attention_opts {
     pub set: u64,
     pub dropout_p: f64,
@@ -223,7 +223,7 @@ pub struct tt_scaled_dot_product_attention_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -235,7 +235,7 @@ pub struct tt_conv1d_opts {
     pub groups: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv1d_padding_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -245,7 +245,7 @@ pub struct tt_conv1d_padding_opts {
     pub groups: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -257,7 +257,7 @@ pub struct tt_conv2d_opts {
     pub groups: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv2d_padding_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -267,7 +267,7 @@ pub struct tt_conv2d_padding_opts {
     pub groups: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv3d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -279,7 +279,7 @@ pub struct tt_conv3d_opts {
     pub groups: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv3d_padding_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -289,7 +289,7 @@ pub struct tt_conv3d_padding_opts {
     pub groups: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv_transpose1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -303,7 +303,7 @@ pub struct tt_conv_transpose1d_opts {
     pub n_dilation: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv_transpose2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -317,7 +317,7 @@ pub struct tt_conv_transpose2d_opts {
     pub n_dilation: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv_transpose3d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -331,13 +331,13 @@ pub struct tt_conv_transpose3d_opts {
     pub n_dilation: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_clone_opts {
     pub set: u64,
     pub memory_format: tt_memory_format,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_to_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -346,35 +346,35 @@ pub struct tt_to_opts {
     pub memory_format: tt_memory_format,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_empty_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_zeros_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_ones_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_full_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_arange_opts {
     pub set: u64,
     pub step: tt_scalar,
@@ -382,35 +382,35 @@ pub struct tt_arange_opts {
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_empty_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_zeros_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_ones_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_full_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_eye_opts {
     pub set: u64,
     pub m: i64,
@@ -418,56 +418,56 @@ pub struct tt_eye_opts {
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_linspace_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_index_add_opts {
     pub set: u64,
     pub alpha: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_embedding_opts {
     pub set: u64,
     pub padding_idx: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_scatter_opts {
     pub set: u64,
     pub reduce: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_take_along_dim_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_one_hot_opts {
     pub set: u64,
     pub num_classes: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_tril_opts {
     pub set: u64,
     pub diagonal: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_triu_opts {
     pub set: u64,
     pub diagonal: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nuclear_norm_opts {
     pub set: u64,
     pub dim: *const i64,
@@ -475,28 +475,28 @@ pub struct tt_nuclear_norm_opts {
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_l1_loss_opts {
     pub set: u64,
     pub reduction: i32,
     pub weight: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_mse_loss_opts {
     pub set: u64,
     pub reduction: i32,
     pub weight: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_smooth_l1_loss_opts {
     pub set: u64,
     pub reduction: i32,
     pub beta: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_huber_loss_opts {
     pub set: u64,
     pub reduction: i32,
@@ -504,14 +504,14 @@ pub struct tt_huber_loss_opts {
     pub weight: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_binary_cross_entropy_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
     pub reduction: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_binary_cross_entropy_with_logits_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
@@ -519,14 +519,14 @@ pub struct tt_binary_cross_entropy_with_logits_opts {
     pub pos_weight: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_kl_div_opts {
     pub set: u64,
     pub reduction: i32,
     pub log_target: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nll_loss_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
@@ -534,7 +534,7 @@ pub struct tt_nll_loss_opts {
     pub reduction: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_cross_entropy_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
@@ -543,21 +543,21 @@ pub struct tt_cross_entropy_opts {
     pub label_smoothing: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_addmm_opts {
     pub set: u64,
     pub beta: tt_scalar,
     pub alpha: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_baddbmm_opts {
     pub set: u64,
     pub beta: tt_scalar,
     pub alpha: tt_scalar,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_batch_norm_opts {
     pub set: u64,
     pub training: i32,
@@ -565,13 +565,13 @@ pub struct tt_batch_norm_opts {
     pub eps: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_group_norm_opts {
     pub set: u64,
     pub eps: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_instance_norm_opts {
     pub set: u64,
     pub use_input_stats: i32,
@@ -579,19 +579,19 @@ pub struct tt_instance_norm_opts {
     pub eps: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_rms_norm_opts {
     pub set: u64,
     pub eps: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_layer_norm_opts {
     pub set: u64,
     pub eps: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_max_pool1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -603,7 +603,7 @@ pub struct tt_max_pool1d_opts {
     pub ceil_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_max_pool1d_with_indices_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -615,7 +615,7 @@ pub struct tt_max_pool1d_with_indices_opts {
     pub ceil_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_max_pool2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -627,7 +627,7 @@ pub struct tt_max_pool2d_opts {
     pub ceil_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_max_pool2d_with_indices_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -639,7 +639,7 @@ pub struct tt_max_pool2d_with_indices_opts {
     pub ceil_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_avg_pool1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -650,7 +650,7 @@ pub struct tt_avg_pool1d_opts {
     pub count_include_pad: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_avg_pool2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -662,7 +662,7 @@ pub struct tt_avg_pool2d_opts {
     pub divisor_override: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_rand_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -670,7 +670,7 @@ pub struct tt_rand_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_randn_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -678,7 +678,7 @@ pub struct tt_randn_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_rand_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -686,7 +686,7 @@ pub struct tt_rand_like_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_randn_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -694,19 +694,19 @@ pub struct tt_randn_like_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_bernoulli_opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_bernoulli_p_opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_randint_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -714,7 +714,7 @@ pub struct tt_randint_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_randint_like_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -722,32 +722,32 @@ pub struct tt_randint_like_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_random__opts {
     pub set: u64,
     pub high: i64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_normal_opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_normal_mean_opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_normal_std_opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_normal_size_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -755,25 +755,25 @@ pub struct tt_normal_size_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_normal__opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_uniform__opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_exponential__opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_dropout_opts {
     pub set: u64,
     pub p: f64,
@@ -781,7 +781,7 @@ pub struct tt_dropout_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_randperm_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -789,136 +789,136 @@ pub struct tt_randperm_opts {
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_multinomial_opts {
     pub set: u64,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_sum_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_sum_dim_opts {
     pub set: u64,
     pub keepdim: i32,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_mean_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_mean_dim_opts {
     pub set: u64,
     pub keepdim: i32,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_max_dim_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_min_dim_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_argmax_opts {
     pub set: u64,
     pub dim: i64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_any_dim_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_all_dim_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_amax_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_amin_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_logsumexp_opts {
     pub set: u64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_var_opts {
     pub set: u64,
     pub correction: f64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_std_opts {
     pub set: u64,
     pub correction: f64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_var_mean_opts {
     pub set: u64,
     pub correction: f64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_prod_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_prod_dim_opts {
     pub set: u64,
     pub keepdim: i32,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_argmin_opts {
     pub set: u64,
     pub dim: i64,
     pub keepdim: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_norm_opts {
     pub set: u64,
     pub keepdim: i32,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_interpolate_opts {
     pub set: u64,
     pub scale_factor: f64,
@@ -931,37 +931,37 @@ pub struct tt_interpolate_opts {
     pub scale_w: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_cumsum_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_cumprod_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_softmax_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_softmin_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_log_softmax_opts {
     pub set: u64,
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_sort_opts {
     pub set: u64,
     pub dim: i64,
@@ -969,7 +969,7 @@ pub struct tt_sort_opts {
     pub stable: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_argsort_opts {
     pub set: u64,
     pub dim: i64,
@@ -977,7 +977,7 @@ pub struct tt_argsort_opts {
     pub stable: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_topk_opts {
     pub set: u64,
     pub dim: i64,
@@ -985,7 +985,7 @@ pub struct tt_topk_opts {
     pub sorted: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_searchsorted_opts {
     pub set: u64,
     pub out_int32: i32,
@@ -994,14 +994,14 @@ pub struct tt_searchsorted_opts {
     pub sorter: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_bucketize_opts {
     pub set: u64,
     pub out_int32: i32,
     pub right: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_unique_opts {
     pub set: u64,
     pub sorted: i32,
@@ -1010,13 +1010,13 @@ pub struct tt_unique_opts {
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_round_opts {
     pub set: u64,
     pub decimals: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_slice_opts {
     pub set: u64,
     pub start: i64,
@@ -1024,26 +1024,26 @@ pub struct tt_slice_opts {
     pub step: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_as_strided_opts {
     pub set: u64,
     pub storage_offset: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_flatten_opts {
     pub set: u64,
     pub start_dim: i64,
     pub end_dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_unbind_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_diagonal_opts {
     pub set: u64,
     pub offset: i64,
@@ -1051,7 +1051,7 @@ pub struct tt_diagonal_opts {
     pub dim2: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_linear_opts {
     pub set: u64,
     pub bias: i32,
@@ -1059,7 +1059,7 @@ pub struct tt_nn_linear_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_embedding_opts {
     pub set: u64,
     pub padding_idx: i64,
@@ -1071,7 +1071,7 @@ pub struct tt_nn_embedding_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_layer_norm_opts {
     pub set: u64,
     pub eps: f64,
@@ -1081,77 +1081,77 @@ pub struct tt_nn_layer_norm_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_dropout_opts {
     pub set: u64,
     pub p: f64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_relu_opts {
     pub set: u64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_relu6_opts {
     pub set: u64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_leaky_relu_opts {
     pub set: u64,
     pub negative_slope: f64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_elu_opts {
     pub set: u64,
     pub alpha: f64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_gelu_opts {
     pub set: u64,
     pub approximate: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_silu_opts {
     pub set: u64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_mish_opts {
     pub set: u64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_softplus_opts {
     pub set: u64,
     pub beta: f64,
     pub threshold: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_hardswish_opts {
     pub set: u64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_hardsigmoid_opts {
     pub set: u64,
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_hardtanh_opts {
     pub set: u64,
     pub min_val: f64,
@@ -1159,65 +1159,65 @@ pub struct tt_nn_hardtanh_opts {
     pub inplace: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_glu_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_softmax_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_log_softmax_opts {
     pub set: u64,
     pub dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_flatten_opts {
     pub set: u64,
     pub start_dim: i64,
     pub end_dim: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_l1_loss_opts {
     pub set: u64,
     pub reduction: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_mse_loss_opts {
     pub set: u64,
     pub reduction: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_smooth_l1_loss_opts {
     pub set: u64,
     pub reduction: i32,
     pub beta: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_huber_loss_opts {
     pub set: u64,
     pub reduction: i32,
     pub delta: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_bce_loss_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
     pub reduction: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_bce_with_logits_loss_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
@@ -1225,14 +1225,14 @@ pub struct tt_nn_bce_with_logits_loss_opts {
     pub pos_weight: *const tt_tensor,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_kl_div_loss_opts {
     pub set: u64,
     pub reduction: i32,
     pub log_target: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_nll_loss_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
@@ -1240,7 +1240,7 @@ pub struct tt_nn_nll_loss_opts {
     pub reduction: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_cross_entropy_loss_opts {
     pub set: u64,
     pub weight: *const tt_tensor,
@@ -1249,7 +1249,7 @@ pub struct tt_nn_cross_entropy_loss_opts {
     pub label_smoothing: f64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_multihead_attention_opts {
     pub set: u64,
     pub dropout: f64,
@@ -1263,7 +1263,7 @@ pub struct tt_nn_multihead_attention_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_conv1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1280,7 +1280,7 @@ pub struct tt_nn_conv1d_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_conv2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1297,7 +1297,7 @@ pub struct tt_nn_conv2d_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_conv3d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1314,7 +1314,7 @@ pub struct tt_nn_conv3d_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_conv_transpose1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1332,7 +1332,7 @@ pub struct tt_nn_conv_transpose1d_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_conv_transpose2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1350,7 +1350,7 @@ pub struct tt_nn_conv_transpose2d_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_conv_transpose3d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1368,7 +1368,7 @@ pub struct tt_nn_conv_transpose3d_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_batch_norm1d_opts {
     pub set: u64,
     pub eps: f64,
@@ -1380,7 +1380,7 @@ pub struct tt_nn_batch_norm1d_opts {
     pub bias: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_batch_norm2d_opts {
     pub set: u64,
     pub eps: f64,
@@ -1392,7 +1392,7 @@ pub struct tt_nn_batch_norm2d_opts {
     pub bias: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_batch_norm3d_opts {
     pub set: u64,
     pub eps: f64,
@@ -1404,7 +1404,7 @@ pub struct tt_nn_batch_norm3d_opts {
     pub bias: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_group_norm_opts {
     pub set: u64,
     pub eps: f64,
@@ -1414,7 +1414,7 @@ pub struct tt_nn_group_norm_opts {
     pub bias: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_rms_norm_opts {
     pub set: u64,
     pub eps: f64,
@@ -1423,7 +1423,7 @@ pub struct tt_nn_rms_norm_opts {
     pub dtype: tt_dtype,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_max_pool1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1436,7 +1436,7 @@ pub struct tt_nn_max_pool1d_opts {
     pub ceil_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_avg_pool1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1447,7 +1447,7 @@ pub struct tt_nn_avg_pool1d_opts {
     pub count_include_pad: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_max_pool2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1460,7 +1460,7 @@ pub struct tt_nn_max_pool2d_opts {
     pub ceil_mode: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_avg_pool2d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -1472,7 +1472,7 @@ pub struct tt_nn_avg_pool2d_opts {
     pub divisor_override: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_sgd_opts {
     pub set: u64,
     pub lr: f64,
@@ -1483,7 +1483,7 @@ pub struct tt_optim_sgd_opts {
     pub maximize: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_adam_opts {
     pub set: u64,
     pub lr: f64,
@@ -1495,7 +1495,7 @@ pub struct tt_optim_adam_opts {
     pub decoupled_weight_decay: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_adamw_opts {
     pub set: u64,
     pub lr: f64,
@@ -1506,7 +1506,7 @@ pub struct tt_optim_adamw_opts {
     pub maximize: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_rmsprop_opts {
     pub set: u64,
     pub lr: f64,
@@ -1518,7 +1518,7 @@ pub struct tt_optim_rmsprop_opts {
     pub maximize: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_adagrad_opts {
     pub set: u64,
     pub lr: f64,
@@ -1529,21 +1529,21 @@ pub struct tt_optim_adagrad_opts {
     pub maximize: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_step_opts {
     pub set: u64,
     pub gamma: f64,
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_multi_step_opts {
     pub set: u64,
     pub gamma: f64,
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_constant_opts {
     pub set: u64,
     pub factor: f64,
@@ -1551,7 +1551,7 @@ pub struct tt_lr_constant_opts {
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_linear_opts {
     pub set: u64,
     pub start_factor: f64,
@@ -1560,13 +1560,13 @@ pub struct tt_lr_linear_opts {
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_exponential_opts {
     pub set: u64,
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_polynomial_opts {
     pub set: u64,
     pub total_iters: i64,
@@ -1574,14 +1574,14 @@ pub struct tt_lr_polynomial_opts {
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_cosine_annealing_opts {
     pub set: u64,
     pub eta_min: f64,
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_one_cycle_opts {
     pub set: u64,
     pub total_steps: i64,
@@ -1600,13 +1600,13 @@ pub struct tt_lr_one_cycle_opts {
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_sequential_opts {
     pub set: u64,
     pub last_epoch: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_runtime_opts {
     pub struct_size: usize,
     pub allocator: *const tt_allocator,
@@ -1619,7 +1619,7 @@ pub struct tt_runtime_opts {
     pub pad: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_live_row {
     pub kind: *const c_char,
     pub dtype: tt_dtype,
@@ -1632,7 +1632,7 @@ pub struct tt_live_row {
     pub bytes: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_backend_def {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -1644,13 +1644,13 @@ pub struct tt_backend_def {
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_module_load_state_dict_opts {
     pub set: u64,
     pub strict: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_module_def {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -1660,7 +1660,7 @@ pub struct tt_module_def {
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_multihead_attention_forward_opts {
     pub set: u64,
     pub key_padding_mask: *const tt_tensor,
@@ -1670,14 +1670,14 @@ pub struct tt_nn_multihead_attention_forward_opts {
     pub is_causal: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_safetensors_save_opts {
     pub set: u64,
     pub metadata: *const *const c_char,
     pub n_metadata: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_checkpoint {
     pub struct_size: usize,
     pub module: *mut tt_module,
@@ -1687,7 +1687,7 @@ pub struct tt_checkpoint {
     pub extra: *mut tt_state_dict,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_backward_opts {
     pub set: u64,
     pub gradient: *const tt_tensor,
@@ -1697,7 +1697,7 @@ pub struct tt_backward_opts {
     pub n_inputs: i64,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_grad_opts {
     pub set: u64,
     pub grad_outputs: *const *const tt_tensor,
@@ -1707,7 +1707,7 @@ pub struct tt_grad_opts {
     pub allow_unused: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_function_def {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -1717,7 +1717,7 @@ pub struct tt_function_def {
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_op_def {
     pub struct_size: usize,
     pub schema: *const c_char,
@@ -1727,14 +1727,14 @@ pub struct tt_op_def {
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_clip_grad_norm_opts {
     pub set: u64,
     pub norm_type: f64,
     pub error_if_nonfinite: i32,
 }
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_profile_row {
     pub op: *const c_char,
     pub calls: i64,

@@ -1,7 +1,7 @@
-//! Gradients of several tensors at once, and functions with gradients of the host's own.
+//! Gradients of several tensors at once, and functions with gradients of the application.
 use crate::callback::user;
 use crate::error::{Error, Result};
-use crate::gen::callbacks;
+use crate::generated::callbacks;
 use crate::handle::*;
 use crate::opts::{BackwardOpts, GradOpts};
 use crate::{Status, Tensor};
@@ -9,14 +9,17 @@ use std::borrow::Borrow;
 use std::ptr::null_mut;
 use tt_sys as sys;
 
+/// # Gradients
 impl Tensor {
-    /// Of a leaf: are gradients accumulated for it? Gives the tensor back.
+    /// Sets whether gradients are accumulated for a leaf; returns the tensor.
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
+        // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_requires_grad_(c, self.raw(), on as i32)).map(|_| self) }
     }
 }
 
-/// Adds the gradients of several tensors to the leaves' at once; None: 1.
+/// Computes the gradients of several tensors and adds them to those of the leaves. A gradient that is
+/// None counts as 1.
 pub fn backward_all(
     tensors: &[impl Borrow<Tensor>],
     gradients: &[Option<&Tensor>],
@@ -29,6 +32,7 @@ pub fn backward_all(
         ));
     }
     let (t, g) = (raw_list(tensors), opt_list(gradients));
+    // SAFETY: the lists have the same length, and their handles are live.
     unsafe {
         call(|c| {
             sys::tt_backward_all(
@@ -42,14 +46,17 @@ pub fn backward_all(
     }
 }
 
-/// The gradients of outputs with respect to inputs; None where an unused one is allowed.
+/// Returns the gradients of outputs with respect to inputs; None for an unused one, if that is
+/// allowed.
 ///
 /// ```
-/// let x = tt::Tensor::from_slice(&[1.0, 2.0], &[2])?.requires_grad_(true)?;
+/// let x = tt::Tensor::from([1.0, 2.0]).requires_grad_(true)?;
 /// let y = x.pow_scalar(3)?.sum()?;
-/// let g = tt::grad(&[&y], &[&x], tt::opts::GradOpts::new().create_graph(true))?[0].clone().unwrap();
-/// let gg = tt::grad(&[g.sum()?], &[x], Default::default())?[0].clone().unwrap();
-/// assert_eq!((g.to_vec::<f64>()?, gg.to_vec::<f64>()?), (vec![3.0, 12.0], vec![6.0, 12.0]));
+/// let opts = tt::opts::GradOpts::new().create_graph(true);
+/// let first = tt::grad(&[&y], &[&x], opts)?[0].clone().unwrap();
+/// let second = tt::grad(&[first.sum()?], &[x], Default::default())?[0].clone().unwrap();
+/// assert_eq!(first.to_vec::<f64>()?, [3.0, 12.0]);
+/// assert_eq!(second.to_vec::<f64>()?, [6.0, 12.0]);
 /// # Ok::<(), tt::Error>(())
 /// ```
 pub fn grad(
@@ -60,27 +67,30 @@ pub fn grad(
     let (y, x) = (raw_list(outputs), raw_list(inputs));
     let mut grads = vec![null_mut(); x.len()];
     let (py, px) = (y.as_ptr() as *const *const _, x.as_ptr() as *const *const _);
+    // SAFETY: the lists are as long as said, and there is room for a gradient per input.
     unsafe {
         call(|c| {
             sys::tt_grad(c, py, y.len() as i64, px, x.len() as i64, &opts.0, grads.as_mut_ptr())
         })?
     };
+    // SAFETY: each is a reference of ours, or null.
     Ok(grads.into_iter().map(|g| unsafe { owned(g) }).collect())
 }
 
-/// A function with a gradient of its own; [`apply`] calls it. Both may run on any thread, forward unrecorded.
+/// A function with a gradient of its own, which [`apply`] calls. Both parts may run on any thread;
+/// forward is not recorded.
 pub trait Function: Send + Sync + 'static {
-    /// For messages and for the graph.
+    /// Returns the name in messages and in the graph.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
-    /// The results. What backward needs goes to `call.save`.
+    /// Computes the results. `call.save` keeps what backward needs.
     fn forward(
         &self,
         call: &FunctionCall,
         inputs: &[Option<Tensor>],
     ) -> Result<Vec<Option<Tensor>>>;
-    /// One gradient per input, from those of the results.
+    /// Computes the gradient of each input from those of the results.
     fn backward(
         &self,
         call: &FunctionCall,
@@ -91,9 +101,10 @@ pub trait Function: Send + Sync + 'static {
 /// One application of a [`Function`].
 pub struct FunctionCall(pub(crate) *mut sys::tt_function);
 impl FunctionCall {
-    /// In forward: keeps tensors for backward.
+    /// Keeps tensors for backward; for forward.
     pub fn save(&self, tensors: &[&Tensor]) -> Result<()> {
         let list = raw_list::<Tensor>(tensors);
+        // SAFETY: tt lends the call to forward and backward, which borrow this; handles are live.
         unsafe {
             call(|c| {
                 sys::tt_function_save(
@@ -105,13 +116,14 @@ impl FunctionCall {
             })
         }
     }
-    /// In backward: the i-th that was kept.
+    /// Returns the i-th tensor that was kept; for backward.
     pub fn saved(&self, i: i64) -> Result<Tensor> {
+        // SAFETY: as of `save`.
         unsafe { call1(|c, out| sys::tt_function_saved(c, self.0, i, out)) }
     }
 }
 
-/// Calls a function that gives n_outs tensors.
+/// Calls a function that returns n_outs tensors.
 ///
 /// ```
 /// use tt::{FunctionCall, Result, Tensor};
@@ -126,7 +138,7 @@ impl FunctionCall {
 ///         Ok(vec![Some(grads[0].as_ref().unwrap() * 2.0 * call.saved(0)?)])
 ///     }
 /// }
-/// let x = Tensor::from_slice(&[3.0f32], &[])?.requires_grad_(true)?;
+/// let x = Tensor::from(3.0f32).requires_grad_(true)?;
 /// tt::apply(Square, &[&x], 1)?[0].backward()?;
 /// assert_eq!(x.grad()?.unwrap().item::<f32>()?, 6.0);
 /// # Ok::<(), tt::Error>(())
@@ -136,6 +148,7 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor], n_outs: usize) -> Res
         (c_string(function.name())?, raw_list::<Tensor>(inputs), vec![null_mut(); n_outs]);
     let def = callbacks::tt_function_def::table::<F>(name.as_ptr(), user(function));
     let (px, n) = (x.as_ptr() as *const *const _, x.len() as i64);
+    // SAFETY: the table is that of F, and there is room for n_outs results, which are ours then.
     unsafe {
         call(|c| sys::tt_function_apply(c, &def, px, n, outs.as_mut_ptr(), n_outs as i64))?;
         Ok(outs.into_iter().map(|t| Tensor::from_raw(t)).collect())

@@ -1,8 +1,9 @@
-//! Closures that tt calls: kept by a counted pointer, run with their ctx current, their errors and panics carried to the outer call.
+//! Closures that tt calls. A counted pointer keeps each; it runs with the ctx of the call as the
+//! thread's own, and its errors and panics reach the outer call.
 use crate::context::{aside, current_during};
 use crate::error::{Error, Result};
 use crate::{Status, Tensor};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::raw::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
@@ -10,15 +11,15 @@ use std::thread::{self, ThreadId};
 use tt_sys as sys;
 
 thread_local! {
-    static RAISED: Cell<Option<Error>> = Cell::new(None);
+    static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
 }
 
-/// What the last failing closure of this thread has raised, once.
+/// Takes the error of the last closure of this thread that failed.
 pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
 }
 
-/// Runs f for a callback of c; its status.
+/// Runs f for a callback of c and returns its status.
 pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let e = match catch_unwind(AssertUnwindSafe(|| current_during(c, f))) {
         Ok(Ok(())) => return sys::TT_OK,
@@ -32,7 +33,7 @@ pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sy
     status
 }
 
-/// The same where NOT_IMPLEMENTED is an answer, no failure.
+/// Like [`guarded`], where NOT_IMPLEMENTED is an answer and no failure.
 pub(crate) fn declinable(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let status = guarded(c, f);
     if status == sys::TT_NOT_IMPLEMENTED {
@@ -41,61 +42,91 @@ pub(crate) fn declinable(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) ->
     status
 }
 
-/// The `user` of a callback; `drop_user::<F>` takes it back.
+/// Makes the `user` of a callback; `drop_user::<F>` takes it back.
 pub(crate) fn user<F>(f: F) -> *mut c_void {
     Arc::into_raw(Arc::new(f)) as *mut c_void
 }
 
+/// # Safety
+/// `user` came from [`user`] with the same F, and is given away.
 pub(crate) unsafe extern "C" fn drop_user<F>(user: *mut c_void) {
-    aside(|| quietly(|| drop(Arc::from_raw(user as *const F))));
+    // SAFETY: the caller's.
+    aside(|| quietly(|| drop(unsafe { Arc::from_raw(user as *const F) })));
 }
 
-/// Where nobody is told of a panic: it must not go on through C.
+/// Runs f where nobody can be told of a panic, which must not pass through C.
 pub(crate) fn quietly(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
         std::mem::forget(payload); // its drop may panic as well
     }
 }
 
-/// A hook that gets a module. One that backward runs, on any thread, is for the thread that has registered it: there the module is.
-pub(crate) struct Hook<F>(F, Option<ThreadId>);
-impl<F> Hook<F> {
-    pub(crate) fn new(f: F, in_backward: bool) -> Hook<F> {
-        Hook(f, in_backward.then(|| thread::current().id()))
+/// A closure that one thread calls, so that it may change what it captures: a hook of a module, the
+/// closure of an optimizer or of a schedule. tt calls most of them on the thread that has the
+/// module; backward may run on any thread, so that its hooks remember theirs.
+pub(crate) struct Local<F> {
+    f: RefCell<F>,
+    thread: Option<ThreadId>,
+}
+impl<F> Local<F> {
+    pub(crate) fn new(f: F, in_backward: bool) -> Local<F> {
+        Local { f: RefCell::new(f), thread: in_backward.then(|| thread::current().id()) }
     }
-    pub(crate) fn here(&self) -> Result<&F> {
-        if self.1.map_or(false, |own| own != thread::current().id()) {
+    /// Calls the closure; fails on another thread than its own, and where it runs already.
+    pub(crate) fn run<R>(&self, call: impl FnOnce(&mut F) -> Result<R>) -> Result<R> {
+        if self.thread.map_or(false, |own| own != thread::current().id()) {
             return Err(Error::new(
                 Status::Callback,
                 "the hook's module belongs to another thread, which has registered it",
             ));
         }
-        Ok(&self.0)
+        match self.f.try_borrow_mut() {
+            Ok(mut f) => call(&mut f),
+            Err(_) => {
+                Err(Error::new(Status::Callback, "the closure runs already: it called itself"))
+            }
+        }
     }
 }
 
-/// The closure, kept alive: it may take itself away.
+/// Borrows a closure and keeps it alive: it may remove itself.
+///
+/// # Safety
+/// `user` came from [`user`] with the same F, and has not been given away.
 pub(crate) unsafe fn closure<F>(user: *mut c_void) -> Arc<F> {
-    Arc::increment_strong_count(user as *const F);
-    Arc::from_raw(user as *const F)
+    // SAFETY: the caller's; the count that `from_raw` takes over is the one added here.
+    unsafe {
+        Arc::increment_strong_count(user as *const F);
+        Arc::from_raw(user as *const F)
+    }
 }
 
-// A handle and a Rust reference to it have one layout: a pointer. NULL items are None.
+/// Tensors that tt lends; NULL items are None.
+///
+/// # Safety
+/// The list has n items, and is valid for `'a`.
 pub(crate) unsafe fn tensors<'a>(
     list: *const *const sys::tt_tensor,
     n: i64,
 ) -> &'a [Option<Tensor>] {
-    slice(list as *const Option<Tensor>, n)
+    // SAFETY: a Tensor has the layout of its handle, which is not null.
+    unsafe { slice(list as *const Option<Tensor>, n) }
 }
 
+/// # Safety
+/// `p` leads to n items that are valid for `'a`; it may be anything if n is 0.
 pub(crate) unsafe fn slice<'a, T>(p: *const T, n: i64) -> &'a [T] {
     if n == 0 {
         return &[];
     }
-    std::slice::from_raw_parts(p, n as usize)
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(p, n as usize) }
 }
 
 /// Gives results to tt: at most cap of them.
+///
+/// # Safety
+/// `outs` has room for cap handles.
 pub(crate) unsafe fn give(
     results: Vec<Option<Tensor>>,
     outs: *mut *mut sys::tt_tensor,
@@ -109,7 +140,8 @@ pub(crate) unsafe fn give(
         ));
     }
     for (i, t) in results.into_iter().enumerate() {
-        *outs.add(i) = t.map_or(std::ptr::null_mut(), Tensor::into_raw);
+        // SAFETY: i is below cap.
+        unsafe { *outs.add(i) = t.map_or(std::ptr::null_mut(), Tensor::into_raw) };
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The ctx of each thread, other contexts, runtimes, and the modes of a context.
 use crate::error::{Error, Result};
 use crate::handle::*;
-use crate::{version, Cancel, Generator, Runtime, RuntimeOpts, Status};
+use crate::{version, Cancel, Generator, Isa, Runtime, RuntimeOpts, Status};
 use std::cell::Cell;
 use std::ptr::{null_mut, NonNull};
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use tt_sys as sys;
 thread_local! {
     // Read by every call: no destructor and a constant start make it one load. Null: the thread has none yet.
     static CTX: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
-    static OWNED: Cell<Option<Context>> = Cell::new(None);
+    static OWNED: Cell<Option<Context>> = const { Cell::new(None) };
     static ASIDE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -37,23 +37,27 @@ fn first_ctx() -> *mut sys::tt_ctx {
     if ASIDE.with(Cell::get) {
         std::mem::forget(context);
     } else {
-        unsafe { sys::tt_ctx_retain(c) };
-        if OWNED.try_with(|o| o.set(Some(context))).is_ok() {
-            unsafe { sys::tt_ctx_release(c) };
+        // SAFETY: the ctx is live; its second reference goes where the first was kept.
+        unsafe {
+            sys::tt_ctx_retain(c);
+            if OWNED.try_with(|o| o.set(Some(context))).is_ok() {
+                sys::tt_ctx_release(c);
+            }
         }
     }
     CTX.with(|current| current.set(c));
     c
 }
 
-/// Runs f, the end of what tt lets go: if it calls tt, on a ctx of its own, as that of the thread may be in the middle of a call. f does
-/// not panic.
+/// Runs f, which drops what tt has released. If it calls tt, it does so on a ctx of its own, since
+/// the thread's may be in the middle of a call. f does not panic.
 pub(crate) fn aside(f: impl FnOnce()) {
     let (outer, was) = (CTX.with(|c| c.replace(null_mut())), ASIDE.with(|a| a.replace(true)));
     f();
     ASIDE.with(|a| a.set(was));
     let own = CTX.with(|c| c.replace(outer));
     if !own.is_null() {
+        // SAFETY: `first_ctx` left this reference to us.
         unsafe { sys::tt_ctx_release(own) };
     }
 }
@@ -81,6 +85,7 @@ fn made(status: sys::tt_status, what: &str) -> Result<()> {
     if status == sys::TT_OK {
         return Ok(());
     }
+    // SAFETY: the text is valid forever.
     let name = unsafe { text_of(sys::tt_status_name(status)) };
     Err(Error::new(
         Status::from_raw(status).unwrap_or(Status::Internal),
@@ -102,12 +107,13 @@ fn check_version() -> Result<()> {
     ))
 }
 
-/// A context other than the thread's own: grad mode, random numbers and errors apart, or on another runtime. It may move between
-/// threads, and serves one at a time.
+/// A context beside the thread's own, with its own grad mode, random numbers and errors, or on another
+/// runtime. It may move between threads; one at a time uses it.
 pub struct Context(NonNull<sys::tt_ctx>);
+// SAFETY: a ctx belongs to one thread at a time and may move between threads.
 unsafe impl Send for Context {}
 impl Context {
-    /// None: of the runtime that all threads share at first.
+    /// Makes a context of a runtime; None is the one that all threads share at first.
     pub fn new(runtime: Option<&Runtime>) -> Result<Context> {
         static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
         check_version()?;
@@ -116,8 +122,11 @@ impl Context {
             *shared = Some(Runtime::new(RuntimeOpts::new())?);
         }
         let mut c = null_mut();
-        made(unsafe { sys::tt_ctx_new(opt_raw(runtime.or(shared.as_ref())), &mut c) }, "ctx_new")?;
-        Ok(Context(unsafe { NonNull::new_unchecked(c) }))
+        // SAFETY: the runtime is live; a ctx that was made is not null.
+        unsafe {
+            made(sys::tt_ctx_new(opt_raw(runtime.or(shared.as_ref())), &mut c), "ctx_new")?;
+            Ok(Context(NonNull::new_unchecked(c)))
+        }
     }
     /// Runs f with this as the thread's context.
     pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
@@ -131,43 +140,47 @@ impl Drop for Context {
             if current.get() == c {
                 current.set(null_mut())
             }
-        }); // the thread ends
+        }); // fails where the thread ends
+            // SAFETY: the reference is this one's own.
         unsafe { sys::tt_ctx_release(c) }
     }
 }
 
 impl Runtime {
-    /// One of its own; [`Context::new`] makes contexts of it.
+    /// Makes a runtime; [`Context::new`] makes contexts of it.
     pub fn new(opts: RuntimeOpts) -> Result<Runtime> {
         check_version()?;
         let mut out = null_mut();
-        made(opts.with_raw(|raw| unsafe { sys::tt_runtime_new(raw, &mut out) }), "runtime_new")?;
+        // SAFETY: the options are valid during the call, and their hooks are static.
+        let status = opts.with_raw(|raw| unsafe { sys::tt_runtime_new(raw, &mut out) });
+        made(status, "runtime_new")?;
+        // SAFETY: a runtime that was made is a reference of ours.
         Ok(unsafe { Runtime::from_raw(out) })
     }
-    /// That of the thread's context.
+    /// Returns the runtime of the thread's context.
     pub fn current() -> Result<Runtime> {
+        // SAFETY: takes a ctx alone.
         unsafe { call1(|c, out| sys::tt_ctx_runtime(c, out)) }
     }
     /// Seeds the contexts that are made from now on: the n-th draws stream n of this seed. Contexts
     /// that exist keep their generators; [`manual_seed`] seeds the thread's own, too.
     pub fn manual_seed(&self, seed: u64) -> Result<()> {
+        // SAFETY: the handle is live.
         made(unsafe { sys::tt_runtime_manual_seed(self.raw(), seed) }, "runtime_manual_seed")
     }
-    /// Seed, and how many contexts have been made since it was set.
+    /// Returns the seed, and the number of contexts made since it was set.
     pub fn rng_state(&self) -> Result<[u64; 2]> {
         let mut state = [0; 2];
-        made(
-            unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) },
-            "runtime_rng_state",
-        )?;
-        Ok(state)
+        // SAFETY: the state has two numbers.
+        let status = unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) };
+        made(status, "runtime_rng_state").map(|()| state)
     }
-    /// Contexts made from now on are those that would have been made after `rng_state` gave this.
+    /// Lets contexts that are made from now on draw what those drew that were made after `rng_state`
+    /// returned this.
     pub fn set_rng_state(&self, state: [u64; 2]) -> Result<()> {
-        made(
-            unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) },
-            "runtime_set_rng_state",
-        )
+        // SAFETY: the state has two numbers.
+        let status = unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) };
+        made(status, "runtime_set_rng_state")
     }
 }
 
@@ -178,46 +191,54 @@ impl Runtime {
 ///
 /// ```
 /// tt::manual_seed(7)?;
-/// let masks = [(); 2].map(|_| std::thread::spawn(|| tt::ones(&[64])?.dropout()?.to_vec::<f32>()).join().unwrap());
-/// assert_ne!(masks[0].as_ref().unwrap(), masks[1].as_ref().unwrap());
+/// let draw = || std::thread::spawn(|| tt::rand(&[64])?.to_vec::<f32>()).join().unwrap();
+/// assert_ne!(draw()?, draw()?);
 /// # Ok::<(), tt::Error>(())
 /// ```
 pub fn manual_seed(seed: u64) -> Result<()> {
+    // SAFETY: takes a ctx and a number.
     unsafe { call(|c| sys::tt_manual_seed(c, seed))? };
     Runtime::current()?.manual_seed(seed)
 }
 
 impl Generator {
-    /// That of the thread's context.
+    /// Returns the generator of the thread's context.
     pub fn current() -> Result<Generator> {
+        // SAFETY: takes a ctx alone.
         unsafe { call1(|c, out| sys::tt_ctx_generator(c, out)) }
     }
-    /// Seed and offset.
+    /// Returns the seed and the offset.
     pub fn state(&self) -> Result<[u64; 2]> {
+        // SAFETY: the state has two numbers.
         unsafe {
             call_value(|c, out: *mut [u64; 2]| {
                 sys::tt_generator_state(c, self.raw(), out as *mut u64)
             })
         }
     }
-    /// Goes on where `state` was taken.
+    /// Continues where `state` was taken.
     pub fn set_state(&self, state: [u64; 2]) -> Result<()> {
+        // SAFETY: the state has two numbers.
         unsafe { call(|c| sys::tt_generator_set_state(c, self.raw(), state.as_ptr())) }
     }
 }
 
-/// Runs f; once `cancel` is requested, its calls fail with [`Status::Cancelled`]. Within another it takes the other's place until f ends.
+/// Runs f, whose calls fail with [`Status::Cancelled`] once `cancel` is requested. A `cancellable`
+/// within another replaces it until its f ends.
 pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
     type Running = (*mut sys::tt_ctx, *mut sys::tt_cancel);
     thread_local!(static RUNNING: Cell<Running> = const { Cell::new((null_mut(), null_mut())) });
     struct Back(*mut sys::tt_ctx, Running);
     impl Drop for Back {
         fn drop(&mut self) {
-            let outer = if self.1 .0 == self.0 { self.1 .1 } else { null_mut() }; // not if it is of another context
+            // An outer token returns, unless it is of another context.
+            let outer = if self.1 .0 == self.0 { self.1 .1 } else { null_mut() };
+            // SAFETY: the ctx is live, and so is the token of an outer `cancellable`.
             unsafe { sys::tt_ctx_set_cancel(self.0, outer) };
             RUNNING.with(|running| running.set(self.1));
         }
     }
+    // SAFETY: the token is live until f ends.
     unsafe { call(|c| sys::tt_ctx_set_cancel(c, cancel.raw()))? };
     let _back = Back(ctx(), RUNNING.with(|running| running.replace((ctx(), cancel.raw()))));
     Ok(f())
@@ -225,27 +246,30 @@ pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
 
 type Setter = unsafe extern "C" fn(*mut sys::tt_ctx, i32, *mut i32) -> sys::tt_status;
 
-/// Restores a mode of the thread's context when it goes.
+/// Restores a mode of the thread's context when it is dropped.
 #[must_use]
 pub struct ModeGuard(Setter, i32, std::marker::PhantomData<*mut ()>);
 impl ModeGuard {
     fn new(set: Setter, on: bool) -> ModeGuard {
         let mut previous = on as i32;
+        // SAFETY: the ctx is live.
         unsafe { set(ctx(), on as i32, &mut previous) };
         ModeGuard(set, previous, Default::default())
     }
 }
 impl Drop for ModeGuard {
     fn drop(&mut self) {
+        // SAFETY: the ctx is live; nobody asks for the mode before.
         unsafe { self.0(ctx(), self.1, null_mut()) };
     }
 }
 
-/// Records gradients, or does not, until the guard goes.
+/// Sets whether gradients are recorded, until the guard is dropped.
 pub fn grad_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_grad_enabled, on)
 }
-/// Until the guard goes, a backward fails at the first operator whose gradient has nan, and names the forward operator.
+/// Lets a backward fail at the first operator whose gradient has nan, until the guard is dropped. The
+/// error names the forward operator.
 pub fn anomaly_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_anomaly_enabled, on)
 }
@@ -267,7 +291,9 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// 1 baseline, 2 avx2, 3 avx512.
-pub fn isa() -> Result<i32> {
-    unsafe { call_value(|c, out| sys::tt_ctx_isa(c, out)) }
+/// Returns the instruction set that computes.
+pub fn isa() -> Result<Isa> {
+    // SAFETY: takes a ctx alone.
+    let raw = unsafe { call_value(|c, out| sys::tt_ctx_isa(c, out))? };
+    Isa::from_raw(raw).ok_or_else(|| Error::new(Status::Abi, format!("isa {} is unknown", raw)))
 }

@@ -1,28 +1,39 @@
-//! Operators by name, operators of the host, devices of the host.
+//! Operators by name, operators of the application, devices of the application.
 use crate::callback::{slice, tensors, user};
 use crate::error::{Error, Result};
-use crate::gen::callbacks;
+use crate::generated::callbacks;
 use crate::handle::*;
-use crate::{Device, Generator, Index, Runtime, Scalar, Status, Tensor};
+use crate::{CopyKind, Device, Generator, Index, Runtime, Scalar, Status, Tensor};
 use std::ffi::CString;
 use std::os::raw::c_void;
 use tt_sys as sys;
 
 /// An argument of an operator that is called by name.
-#[derive(Clone)]
-#[allow(missing_docs)]
+#[derive(Clone, Debug)]
 pub enum Value {
+    /// No value: the argument's default.
     None,
+    /// A tensor.
     Tensor(Tensor),
+    /// A list of tensors, some of which may be absent.
     Tensors(Vec<Option<Tensor>>),
+    /// A number that takes part in the promotion of dtypes by its kind.
     Scalar(Scalar),
+    /// An integer.
     Int(i64),
+    /// A floating-point number.
     Float(f64),
+    /// A truth value.
     Bool(bool),
+    /// A list of integers.
     Ints(Vec<i64>),
+    /// A text.
     Str(String),
+    /// A generator of random numbers.
     Generator(Generator),
+    /// A device.
     Device(Device),
+    /// A mixed index.
     Index(Vec<Index>),
 }
 
@@ -57,30 +68,39 @@ impl Value {
         }
         Ok(RawValue(v, index, text))
     }
+    /// # Safety
+    /// What the value points to is valid.
     unsafe fn of_raw(v: &sys::tt_value) -> Value {
-        match v.tag {
-            sys::TT_VAL_TENSOR => shared(v.tensor).map_or(Value::None, Value::Tensor),
-            sys::TT_VAL_TENSORS => {
-                Value::Tensors(tensors(v.tensors as *const *const _, v.n).to_vec())
+        // SAFETY: the caller's; the tag tells which fields count.
+        unsafe {
+            match v.tag {
+                sys::TT_VAL_TENSOR => shared(v.tensor).map_or(Value::None, Value::Tensor),
+                sys::TT_VAL_TENSORS => {
+                    Value::Tensors(tensors(v.tensors as *const *const _, v.n).to_vec())
+                }
+                sys::TT_VAL_SCALAR => Value::Scalar(Scalar::of_raw(v.scalar)),
+                sys::TT_VAL_INT => Value::Int(v.i),
+                sys::TT_VAL_FLOAT => Value::Float(v.f),
+                sys::TT_VAL_BOOL => Value::Bool(v.i != 0),
+                sys::TT_VAL_INTS => Value::Ints(slice(v.ints, v.n).to_vec()),
+                sys::TT_VAL_STR => {
+                    let bytes = slice(v.str as *const u8, v.n);
+                    Value::Str(String::from_utf8_lossy(bytes).into_owned())
+                }
+                sys::TT_VAL_GENERATOR => shared(v.generator).map_or(Value::None, Value::Generator),
+                sys::TT_VAL_DEVICE => Value::Device(Device::of_raw(v.device)),
+                sys::TT_VAL_INDEX => {
+                    Value::Index(slice(v.index, v.n).iter().map(|i| Index::of_raw(i)).collect())
+                }
+                _ => Value::None,
             }
-            sys::TT_VAL_SCALAR => Value::Scalar(Scalar::of_raw(v.scalar)),
-            sys::TT_VAL_INT => Value::Int(v.i),
-            sys::TT_VAL_FLOAT => Value::Float(v.f),
-            sys::TT_VAL_BOOL => Value::Bool(v.i != 0),
-            sys::TT_VAL_INTS => Value::Ints(slice(v.ints, v.n).to_vec()),
-            sys::TT_VAL_STR => {
-                Value::Str(String::from_utf8_lossy(slice(v.str as *const u8, v.n)).into_owned())
-            }
-            sys::TT_VAL_GENERATOR => shared(v.generator).map_or(Value::None, Value::Generator),
-            sys::TT_VAL_DEVICE => Value::Device(Device::of_raw(v.device)),
-            sys::TT_VAL_INDEX => {
-                Value::Index(slice(v.index, v.n).iter().map(|i| Index::of_raw(i)).collect())
-            }
-            _ => Value::None,
         }
     }
+    /// # Safety
+    /// There are n values, and what they point to is valid.
     pub(crate) unsafe fn list(args: *const sys::tt_value, n: i64) -> Vec<Value> {
-        slice(args, n).iter().map(|v| Value::of_raw(v)).collect()
+        // SAFETY: the caller's.
+        unsafe { slice(args, n).iter().map(|v| Value::of_raw(v)).collect() }
     }
 }
 
@@ -95,25 +115,30 @@ impl Value {
 /// ```
 pub struct Op(*const sys::tt_op, #[allow(dead_code)] Runtime);
 impl Op {
-    /// By name.
+    /// Returns the operator of a name.
     pub fn find(name: &str) -> Result<Op> {
         let (name, mut op) = (c_string(name)?, std::ptr::null());
+        // SAFETY: the name is valid during the call.
         unsafe { call(|c| sys::tt_op_find(c, name.as_ptr(), &mut op))? };
         Ok(Op(op, Runtime::current()?))
     }
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> String {
+        // SAFETY: the operator lives as long as its runtime, and so does the text.
         unsafe { text_of(sys::tt_op_name(self.0)).into_owned() }
     }
-    /// Its declaration: arguments, defaults, results.
+    /// Returns its declaration: arguments, defaults, results.
     pub fn schema(&self) -> String {
+        // SAFETY: as of `name`.
         unsafe { text_of(sys::tt_op_schema(self.0)).into_owned() }
     }
-    /// Does it write into an argument, `Tensor!` in the schema?
+    /// Returns whether it writes into an argument, which is a `Tensor!` in the schema.
     pub fn mutates(&self) -> bool {
-        unsafe { text_of(sys::tt_op_schema(self.0)).contains("Tensor!") }
+        self.schema().contains("Tensor!")
     }
-    /// One value per argument of the schema; None, or absent at the end: its default. Operators that write are refused: `call_mut`.
+    /// Calls the operator with one value per argument of the schema. None, or no value at the end,
+    /// is the argument's default. Operators that write into an argument need
+    /// [`call_mut`](Op::call_mut).
     pub fn call(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         if self.mutates() {
             return Err(Error::new(
@@ -121,26 +146,32 @@ impl Op {
                 format!("{} writes into an argument: call_mut, which is unsafe", self.name()),
             ));
         }
+        // SAFETY: it writes into no argument.
         unsafe { self.call_mut(args) }
     }
-    /// The same of any operator.
+    /// Calls any operator, also one that writes into an argument.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// While it runs, nothing else reads or writes the memory that it writes, slices of it included:
+    /// clones alias.
     pub unsafe fn call_mut(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         let kept = args.iter().map(Value::raw).collect::<Result<Vec<_>>>()?;
         let raw: Vec<_> = kept.iter().map(|v| v.0).collect();
-        call_list(|c, outs, cap, n| {
-            sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n)
-        })
+        // SAFETY: `kept` and `args` have what the values point to; the rest is the caller's concern.
+        unsafe {
+            call_list(|c, outs, cap, n| {
+                sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n)
+            })
+        }
     }
 }
 
-/// An operator of the host: what computes it, unrecorded, on any thread. Found, called, profiled and traced as built-in ones.
+/// An operator of the application. It is computed unrecorded and on any thread, and is found, called,
+/// profiled and traced as built-in ones are.
 pub trait Operator: Send + Sync + 'static {
-    /// As many tensors as the schema says.
+    /// Computes as many tensors as the schema has results.
     fn compute(&self, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
-    /// Gradients of the tensor arguments, in order; the default: there are none.
+    /// Computes the gradients of the tensor arguments, in order; the default has none.
     fn backward(
         &self,
         _grads: &[Option<Tensor>],
@@ -149,33 +180,36 @@ pub trait Operator: Send + Sync + 'static {
     ) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![])
     }
-    /// Is there a backward? Results have no gradient otherwise.
+    /// Returns whether there is a backward; without one, results need no gradient.
     fn differentiable(&self) -> bool {
         false
     }
 }
-/// Adds an operator to the runtime. schema: "name(x: Tensor, k: Int) -> Tensor".
+/// Adds an operator to the runtime, with a schema such as "name(x: Tensor, k: Int) -> Tensor".
 pub fn register_op<O: Operator>(schema: &str, op: O) -> Result<()> {
     let schema = c_string(schema)?;
     let differentiable = op.differentiable();
     let mut def = callbacks::tt_op_def::table::<O>(schema.as_ptr(), user(op));
     def.backward = def.backward.filter(|_| differentiable);
+    // SAFETY: the table is that of O, whose value tt takes over.
     unsafe { call(|c| sys::tt_op_register(c, &def)) }
 }
 
-/// A device of the host: memory and operators of its own.
+/// A device of the application, with memory and operators of its own.
 ///
 /// # Safety
-/// Addresses and copies are as tt.h asks of a `tt_backend_def`; `alloc`, `free` and `copy` do not panic.
+/// Addresses and copies are as tt.h asks of a `tt_backend_def`; `alloc`, `free` and `copy` do not
+/// panic.
 pub unsafe trait Backend: Send + Sync + 'static {
-    /// An address, to which tt adds offsets for views; null: no room. It must not call tt.
+    /// Returns an address, to which tt adds offsets for views; null if there is no memory. It must
+    /// not call tt.
     fn alloc(&self, bytes: i64) -> *mut c_void;
     /// Takes a block back, from any thread. It must not call tt.
     ///
     /// # Safety
     /// `p` came from `alloc`.
     unsafe fn free(&self, p: *mut c_void, bytes: i64);
-    /// kind 1: host to device, 2: device to host, 3: within the device.
+    /// Copies memory.
     ///
     /// # Safety
     /// Both sides have that many bytes.
@@ -184,14 +218,15 @@ pub unsafe trait Backend: Send + Sync + 'static {
         dst: *mut c_void,
         src: *const c_void,
         bytes: i64,
-        kind: i32,
+        kind: CopyKind,
     ) -> Result<()>;
-    /// The results of an operator; [`Status::NotImplemented`] leaves it to the CPU.
+    /// Computes the results of an operator; [`Status::NotImplemented`] leaves it to the CPU.
     fn compute(&self, op: &str, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
 }
 /// Adds a device to the runtime.
 pub fn register_backend<B: Backend>(name: &str, backend: B) -> Result<Device> {
     let name = c_string(name)?;
     let def = callbacks::tt_backend_def::table::<B>(name.as_ptr(), user(backend));
+    // SAFETY: the table is that of B, whose value tt takes over.
     unsafe { call_value(|c, out| sys::tt_backend_register(c, &def, out)).map(Device::of_raw) }
 }

@@ -1,4 +1,4 @@
-//! Errors: what tt's record of a failed call says, and what a closure of the host has raised.
+//! Errors: tt's record of a failed call, and what a closure of the application raised.
 use crate::{callback, context, handle::text_of, DType, Status};
 use std::any::Any;
 use std::error::Error as StdError;
@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Mutex;
 use tt_sys as sys;
 
-/// Of every call that may fail.
+/// The result of a call that may fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A call that failed: nothing has changed then, unless the call says otherwise.
+/// The error of a call that failed. The call has changed nothing, unless it says otherwise.
 ///
 /// ```
 /// let (a, b) = (tt::zeros(&[2, 3])?, tt::zeros(&[4, 5])?);
@@ -20,21 +20,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// ```
 pub struct Error(Box<ErrorInfo>);
 
-/// What an [`Error`] says.
+/// The contents of an [`Error`].
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct ErrorInfo {
     /// The kind of error.
     pub status: Status,
-    /// The operator or function that failed; "" if none.
+    /// The operator or function that failed; "" if the error has none.
     pub op: String,
-    /// The offending argument.
+    /// The argument that is wrong.
     pub argument: Option<String>,
-    /// Its position in the C function, the ctx left out.
+    /// Its position in the C function, without the ctx.
     pub argument_index: Option<usize>,
-    /// Offending shapes, at most two.
+    /// Shapes that are wrong, at most two.
     pub shapes: Vec<Vec<i64>>,
-    /// Offending dtypes, at most two.
+    /// Dtypes that are wrong, at most two.
     pub dtypes: Vec<DType>,
-    /// The sentence alone.
+    /// The message without the operator's name.
     pub message: String,
     /// The error inside a closure that made the call fail.
     pub cause: Option<Error>,
@@ -50,7 +52,7 @@ impl std::ops::Deref for Error {
 }
 
 impl Error {
-    /// An error of the host's own, as closures give it to tt.
+    /// Makes an error of the application, for closures that tt calls.
     pub fn new(status: Status, message: impl Into<String>) -> Error {
         let (message, op) = (message.into(), String::new());
         let (argument, argument_index, shapes, dtypes) = (None, None, vec![], vec![]);
@@ -67,19 +69,20 @@ impl Error {
             panic: None,
         }))
     }
-    /// Any error of the host, which becomes the `source`.
+    /// Makes an error of any other error, which becomes its `source`.
     pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         let error = error.into();
         let mut e = Error::new(Status::Callback, error.to_string());
         e.0.other = Some(error);
         e
     }
-    /// The text of the panic behind this error, its own or that of a cause.
+    /// Returns the text of the panic behind this error, its own or that of a cause.
     pub fn panic_message(&self) -> Option<&str> {
-        let here = self.0.panic.is_some().then(|| self.0.message.as_str());
+        let here = self.0.panic.is_some().then_some(self.0.message.as_str());
         here.or_else(|| self.cause.as_ref()?.panic_message())
     }
-    /// The panic behind this error, for [`std::panic::resume_unwind`]; the error itself if there is none.
+    /// Returns the panic behind this error, for [`std::panic::resume_unwind`]; the error itself if
+    /// there is none.
     pub fn into_panic(mut self) -> std::result::Result<Box<dyn Any + Send>, Error> {
         match (self.0.panic.take(), self.0.cause.take()) {
             (Some(payload), _) => Ok(payload.into_inner().unwrap_or_else(|e| e.into_inner())),
@@ -103,32 +106,39 @@ impl Error {
         e.0.panic = Some(Mutex::new(payload));
         e
     }
-    /// What ctx says of its last failed call.
+    /// Returns the error of the last failed call of a ctx.
     #[cold]
     pub(crate) fn last(c: *mut sys::tt_ctx) -> Error {
         let raised = callback::take_raised();
-        let record = unsafe { sys::tt_ctx_error(c) };
-        if record.is_null() {
-            return context::startup_error();
-        }
-        let mut e = unsafe { Error::of_record(&*record) };
+        // SAFETY: the ctx is live, or null, and so is its record until the next failure.
+        let record = unsafe { sys::tt_ctx_error(c).as_ref() };
+        let mut e = match record {
+            // SAFETY: the texts of a record live as long.
+            Some(record) => unsafe { Error::of_record(record) },
+            None => return context::startup_error(),
+        };
         if raised.is_some() && matches!(e.status, Status::Callback | Status::Cancelled) {
             e.0.cause = raised;
         }
         e
     }
+    /// # Safety
+    /// The record's texts and its cause are valid.
     unsafe fn of_record(r: &sys::tt_error) -> Error {
-        let mut e =
-            Error::new(Status::from_raw(r.code).unwrap_or(Status::Internal), text_of(r.message));
-        e.0.op = text_of(r.op).into_owned();
-        e.0.argument = Some(text_of(r.arg).into_owned()).filter(|name| !name.is_empty());
+        // SAFETY: the caller's.
+        let (message, op, arg, cause) =
+            unsafe { (text_of(r.message), text_of(r.op), text_of(r.arg), r.cause.as_ref()) };
+        let mut e = Error::new(Status::from_raw(r.code).unwrap_or(Status::Internal), message);
+        e.0.op = op.into_owned();
+        e.0.argument = Some(arg.into_owned()).filter(|name| !name.is_empty());
         e.0.argument_index = usize::try_from(r.arg_index).ok();
         e.0.shapes = (0..2)
             .filter(|i| r.ndim[*i] >= 0)
             .map(|i| r.shape[i][..r.ndim[i].min(8) as usize].to_vec())
             .collect();
         e.0.dtypes = r.dtype.iter().filter_map(|d| DType::from_raw(*d)).collect();
-        e.0.cause = r.cause.as_ref().map(|cause| Error::of_record(cause));
+        // SAFETY: the caller's.
+        e.0.cause = cause.map(|cause| unsafe { Error::of_record(cause) });
         e
     }
 }
@@ -146,6 +156,13 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.0.status, self)?;
         self.0.cause.as_ref().map_or(Ok(()), |cause| write!(f, "\n  caused by {:?}", cause))
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: takes any number; the text is valid forever.
+        f.pad(&unsafe { text_of(sys::tt_status_name(*self as i32)) })
     }
 }
 

@@ -1,28 +1,35 @@
-//! Handles own one reference of a tt object each. Calls: this thread's ctx in front, the error behind.
+//! Handles own one reference of a tt object each. Calls pass the thread's ctx and return errors.
 use crate::context::ctx;
 use crate::error::{Error, Result};
 use crate::{Index, Status, Tensor};
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::ffi::{CStr, CString};
 use std::os::raw::c_char;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr;
 use tt_sys as sys;
 
-/// An object of tt by its C handle, for calls of `tt_sys` beside this crate's.
+/// An object of tt with its C handle, for calls of `tt_sys` beside those of this crate.
 pub trait Handle: Sized {
     /// The C type.
     type Raw;
     /// Takes over one reference.
     ///
     /// # Safety
-    /// `raw` is a live handle, and the reference is the caller's to give away.
+    /// `raw` is a live handle, and the caller owns the reference.
     unsafe fn from_raw(raw: *mut Self::Raw) -> Self;
-    /// The C handle, valid while `self` is.
+    /// Returns the C handle, which is valid while `self` is.
     fn raw(&self) -> *mut Self::Raw;
 }
 
 type Ctx = *mut sys::tt_ctx;
 
+/// Calls f with the thread's ctx.
+///
+/// # Safety
+/// The call in `f` is sound. This holds for all functions below, which also take over what the
+/// call gives.
 #[inline(always)]
 pub(crate) unsafe fn call(f: impl FnOnce(Ctx) -> sys::tt_status) -> Result<()> {
     let c = ctx();
@@ -37,17 +44,23 @@ pub(crate) unsafe fn call1<T: Handle>(
     f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status,
 ) -> Result<T> {
     let mut out = ptr::null_mut();
-    call(|c| f(c, &mut out))?;
-    Ok(T::from_raw(out))
+    // SAFETY: a call that succeeds gives one reference.
+    unsafe {
+        call(|c| f(c, &mut out))?;
+        Ok(T::from_raw(out))
+    }
 }
 
-/// For outs that may be absent.
+/// For an output that may be absent.
 pub(crate) unsafe fn call_opt<T: Handle>(
     f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status,
 ) -> Result<Option<T>> {
     let mut out = ptr::null_mut();
-    call(|c| f(c, &mut out))?;
-    Ok(owned(out))
+    // SAFETY: a call that succeeds gives one reference or NULL.
+    unsafe {
+        call(|c| f(c, &mut out))?;
+        Ok(owned(out))
+    }
 }
 
 /// For a number or a plain struct.
@@ -55,10 +68,12 @@ pub(crate) unsafe fn call_value<V: Default>(
     f: impl FnOnce(Ctx, *mut V) -> sys::tt_status,
 ) -> Result<V> {
     let mut value = V::default();
-    call(|c| f(c, &mut value)).map(|_| value)
+    // SAFETY: the caller's.
+    unsafe { call(|c| f(c, &mut value)).map(|_| value) }
 }
 
-/// For lists of unknown length: f(ctx, items, room, length); asks again where there is not room enough.
+/// For a list of unknown length: f(ctx, items, capacity, length), which is called again if the
+/// list is longer than the capacity.
 pub(crate) unsafe fn call_array<V: Copy>(
     zero: V,
     mut f: impl FnMut(Ctx, *mut V, i64, *mut i64) -> sys::tt_status,
@@ -66,7 +81,8 @@ pub(crate) unsafe fn call_array<V: Copy>(
     let mut items = vec![zero; 64];
     loop {
         let mut n = 0;
-        match call(|c| f(c, items.as_mut_ptr(), items.len() as i64, &mut n)) {
+        // SAFETY: the caller's.
+        match unsafe { call(|c| f(c, items.as_mut_ptr(), items.len() as i64, &mut n)) } {
             Err(e) if e.status == Status::BufferTooSmall && n >= items.len() as i64 => {
                 items.resize(n as usize + 1, zero)
             }
@@ -82,23 +98,31 @@ pub(crate) unsafe fn call_array<V: Copy>(
 pub(crate) unsafe fn call_list(
     f: impl FnMut(Ctx, *mut *mut sys::tt_tensor, i64, *mut i64) -> sys::tt_status,
 ) -> Result<Vec<Tensor>> {
-    Ok(call_array(ptr::null_mut(), f)?.into_iter().map(|t| Tensor::from_raw(t)).collect())
+    // SAFETY: a call that succeeds gives one reference per item.
+    unsafe {
+        Ok(call_array(ptr::null_mut(), f)?.into_iter().map(|t| Tensor::from_raw(t)).collect())
+    }
 }
 
-/// For a name of at most 96 bytes and what has it.
+/// For a name of at most 96 bytes and its value.
 pub(crate) unsafe fn call_named<V: Default>(
     f: impl FnOnce(Ctx, *mut c_char, i64, *mut V) -> sys::tt_status,
 ) -> Result<(String, V)> {
     let mut name = [0 as c_char; 96];
-    let value = call_value(|c, out| f(c, name.as_mut_ptr(), 96, out))?;
-    Ok((text_of(name.as_ptr()).into_owned(), value))
+    // SAFETY: a call that succeeds ends the name with 0.
+    unsafe {
+        let value = call_value(|c, out| f(c, name.as_mut_ptr(), 96, out))?;
+        Ok((text_of(name.as_ptr()).into_owned(), value))
+    }
 }
 
 pub(crate) unsafe fn call_text(
     f: impl FnMut(Ctx, *mut c_char, i64, *mut i64) -> sys::tt_status,
 ) -> Result<String> {
-    let bytes = call_array(0 as c_char, f)?;
-    Ok(String::from_utf8_lossy(&bytes.iter().map(|b| *b as u8).collect::<Vec<_>>()).into_owned())
+    // SAFETY: the caller's.
+    let chars = unsafe { call_array(0 as c_char, f)? };
+    let bytes: Vec<u8> = chars.iter().map(|c| *c as u8).collect();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[inline]
@@ -114,6 +138,25 @@ pub(crate) fn opt_list<T: Handle>(handles: &[Option<&T>]) -> Vec<*mut T::Raw> {
     handles.iter().map(|h| opt_raw(*h)).collect()
 }
 
+/// The handles of an iterator's tensors, which it keeps: the iterator may own them.
+pub(crate) struct RawItems<T> {
+    raw: Vec<*mut sys::tt_tensor>,
+    _items: Vec<T>,
+}
+impl<T> RawItems<T> {
+    pub(crate) fn as_ptr(&self) -> *const *mut sys::tt_tensor {
+        self.raw.as_ptr()
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.raw.len()
+    }
+}
+
+pub(crate) fn raw_items<T: AsRef<Tensor>>(items: impl IntoIterator<Item = T>) -> RawItems<T> {
+    let items: Vec<T> = items.into_iter().collect();
+    RawItems { raw: items.iter().map(|t| t.as_ref().raw()).collect(), _items: items }
+}
+
 pub(crate) fn index_list(indices: &[Index]) -> Vec<sys::tt_index> {
     indices.iter().map(Index::raw).collect()
 }
@@ -123,24 +166,46 @@ pub(crate) fn c_string(text: &str) -> Result<CString> {
         .map_err(|_| Error::new(Status::InvalidArg, format!("{:?} has a zero byte", text)))
 }
 
-/// "" for NULL.
-pub(crate) unsafe fn text_of<'a>(s: *const c_char) -> std::borrow::Cow<'a, str> {
+pub(crate) fn c_path(path: impl AsRef<Path>) -> Result<CString> {
+    CString::new(path.as_ref().as_os_str().as_bytes())
+        .map_err(|_| Error::new(Status::InvalidArg, "the path has a zero byte"))
+}
+
+/// A text of tt; "" for NULL.
+///
+/// # Safety
+/// `s` is NULL or valid for `'a`.
+pub(crate) unsafe fn text_of<'a>(s: *const c_char) -> Cow<'a, str> {
     if s.is_null() {
         return "".into();
     }
-    CStr::from_ptr(s).to_string_lossy()
+    // SAFETY: the caller's.
+    unsafe { CStr::from_ptr(s) }.to_string_lossy()
 }
 
+/// A text of tt; None for NULL.
+///
+/// # Safety
+/// `s` is NULL or valid.
 pub(crate) unsafe fn opt_text(s: *const c_char) -> Option<String> {
-    (!s.is_null()).then(|| text_of(s).into_owned())
+    // SAFETY: the caller's.
+    (!s.is_null()).then(|| unsafe { text_of(s) }.into_owned())
 }
 
-/// Takes over what may be NULL.
+/// Takes over a reference, which may be NULL.
+///
+/// # Safety
+/// `raw` is NULL or a live handle whose reference is the caller's.
 pub(crate) unsafe fn owned<T: Handle>(raw: *mut T::Raw) -> Option<T> {
-    (!raw.is_null()).then(|| T::from_raw(raw))
+    // SAFETY: the caller's.
+    (!raw.is_null()).then(|| unsafe { T::from_raw(raw) })
 }
 
-/// One reference more of what tt lends.
+/// Adds a reference to what tt lends, which may be NULL.
+///
+/// # Safety
+/// `raw` is NULL or a live handle.
 pub(crate) unsafe fn shared<T: Handle + Clone>(raw: *mut T::Raw) -> Option<T> {
-    owned::<T>(raw).map(|t| (*std::mem::ManuallyDrop::new(t)).clone())
+    // SAFETY: the reference that is not ours is not dropped.
+    unsafe { owned::<T>(raw) }.map(|t| (*std::mem::ManuallyDrop::new(t)).clone())
 }

@@ -1,13 +1,78 @@
-//! What a host may put in the place of tt's own: memory, threads, a logger.
+//! What an application may supply in the place of tt's own: memory, threads, a logger; and the enums
+//! of numbers that tt.h describes in words.
 use std::os::raw::c_void;
 use tt_sys as sys;
 
-/// Where a runtime's memory comes from; called from any thread.
+/// An instruction set for which kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+pub enum Isa {
+    /// The least that every CPU of the architecture has.
+    Baseline = 1,
+    /// AVX2 with FMA.
+    Avx2 = 2,
+    /// AVX-512.
+    Avx512 = 3,
+}
+impl Isa {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Isa> {
+        [Isa::Baseline, Isa::Avx2, Isa::Avx512].into_iter().find(|isa| *isa as i32 == raw)
+    }
+}
+
+/// How important a message of a [`Logger`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LogLevel {
+    /// For those who debug tt.
+    Debug,
+    /// What happens.
+    Info,
+    /// What should be changed, but works.
+    Warning,
+    /// What failed.
+    Error,
+}
+impl LogLevel {
+    pub(crate) fn of_raw(raw: i32) -> LogLevel {
+        match raw {
+            i32::MIN..=1 => LogLevel::Debug,
+            2 => LogLevel::Info,
+            3 => LogLevel::Warning,
+            _ => LogLevel::Error,
+        }
+    }
+}
+
+/// The direction of a copy of a [`Backend`](crate::Backend).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CopyKind {
+    /// From the memory of the CPU to the device.
+    ToDevice,
+    /// From the device to the memory of the CPU.
+    ToHost,
+    /// Within the device.
+    WithinDevice,
+}
+impl CopyKind {
+    pub(crate) fn of_raw(raw: i32) -> CopyKind {
+        match raw {
+            1 => CopyKind::ToDevice,
+            2 => CopyKind::ToHost,
+            _ => CopyKind::WithinDevice,
+        }
+    }
+}
+
+/// Allocates the memory of a runtime; called from any thread.
 ///
 /// # Safety
-/// `alloc` gives null or a block of that size and alignment that nothing else uses until it is freed. Neither panics.
+/// `alloc` returns null or a block of that size and alignment that nothing else uses until it is
+/// freed. Neither function panics.
 pub unsafe trait Allocator: Sync {
-    /// `size` bytes at a multiple of `align`, a power of two; null: no room.
+    /// Returns `size` bytes at a multiple of `align`, a power of two; null if there is no memory.
     fn alloc(&self, size: usize, align: usize) -> *mut c_void;
     /// Takes a block back.
     ///
@@ -16,32 +81,37 @@ pub unsafe trait Allocator: Sync {
     unsafe fn free(&self, p: *mut c_void, size: usize, align: usize);
 }
 
-/// The host's own thread pool.
+/// Runs loops on the threads of the application.
 ///
 /// # Safety
-/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`, and returns when all are done. Neither
-/// function panics.
+/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`, and
+/// returns when all are done. Neither function panics.
 pub unsafe trait Executor: Sync {
-    /// How many threads work at once.
+    /// Returns the number of threads that work at the same time.
     fn num_threads(&self) -> i32;
-    /// Covers 0 … n by calls of `body(begin, end)`, in any order, on any threads.
+    /// Covers 0 … n by calls of `body(begin, end)`, in any order and on any threads.
     fn parallel_for(&self, n: i64, grain: i64, body: &(dyn Fn(i64, i64) + Sync));
 }
 
-/// What a runtime has to say; called from any thread, in the middle of calls. Its panics are lost.
+/// Receives the messages of a runtime; called from any thread, in the middle of calls. Its panics
+/// are ignored.
 pub trait Logger: Sync {
-    /// 1 debug, 2 info, 3 warning, 4 error.
-    fn log(&self, level: i32, message: &str);
+    /// Receives a message.
+    fn log(&self, level: LogLevel, message: &str);
 }
 
 struct Body(sys::tt_range_fn, *mut c_void);
-unsafe impl Sync for Body {} // kernels may run on any thread
+// SAFETY: a body may run on any thread, on several at once.
+unsafe impl Sync for Body {}
 impl Body {
     fn run(&self, begin: i64, end: i64) {
+        // SAFETY: tt gives both, for the duration of parallel_for.
         unsafe { self.0.expect("a body")(self.1, begin, end) }
     }
 }
 
+/// # Safety
+/// `user` is a T, and body may be called with body_ctx until this returns.
 pub(crate) unsafe extern "C" fn parallel_for<T: Executor>(
     user: *mut c_void,
     n: i64,
@@ -50,6 +120,8 @@ pub(crate) unsafe extern "C" fn parallel_for<T: Executor>(
     body_ctx: *mut c_void,
 ) -> i32 {
     let body = Body(body, body_ctx);
-    (*(user as *const T)).parallel_for(n, grain, &|begin, end| body.run(begin, end));
+    // SAFETY: the caller's.
+    let executor = unsafe { &*(user as *const T) };
+    executor.parallel_for(n, grain, &|begin, end| body.run(begin, end));
     0
 }

@@ -1,25 +1,19 @@
 //! Files of tensors and checkpoints.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::handle::*;
-use crate::{StateDict, Status, Tensor};
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
+use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
-fn c_path(path: impl AsRef<Path>) -> Result<CString> {
-    CString::new(path.as_ref().as_os_str().as_bytes())
-        .map_err(|_| Error::new(Status::InvalidArg, "the path has a zero byte"))
-}
-
-/// Writes a safetensors file in one step: after a crash path is the old file or the new one. metadata: texts kept beside the tensors.
+/// Writes a safetensors file. After a crash the path has the old file or the new one. `metadata` are
+/// texts that are kept beside the tensors.
 ///
 /// ```
 /// let path = std::env::temp_dir().join("tt_doc.safetensors");
 /// tt::save(&path, &[("weight", &tt::ones(&[2])?)], &[("made by", "a test")])?;
-/// let file = tt::SafeTensors::open(path.to_str().unwrap())?;
+/// let file = tt::SafeTensors::open(&path)?;
 /// assert_eq!(file.tensor("weight")?.to_vec::<f32>()?, [1.0, 1.0]);
-/// assert_eq!(file.metadata_value(0).as_deref(), Some("a test"));
+/// assert_eq!(file.metadata().next(), Some(("made by".to_string(), "a test".to_string())));
 /// # Ok::<(), tt::Error>(())
 /// ```
 pub fn save(
@@ -29,59 +23,65 @@ pub fn save(
 ) -> Result<()> {
     let path = c_path(path)?;
     let names = tensors.iter().map(|t| c_string(t.0)).collect::<Result<Vec<_>>>()?;
-    let texts =
-        metadata.iter().flat_map(|m| [m.0, m.1]).map(c_string).collect::<Result<Vec<_>>>()?;
-    let (names, texts): (Vec<_>, Vec<_>) =
-        (names.iter().map(|n| n.as_ptr()).collect(), texts.iter().map(|t| t.as_ptr()).collect());
+    let pairs = metadata.iter().flat_map(|m| [m.0, m.1]);
+    let texts = pairs.map(c_string).collect::<Result<Vec<_>>>()?;
+    let names: Vec<_> = names.iter().map(|n| n.as_ptr()).collect();
+    let texts: Vec<_> = texts.iter().map(|t| t.as_ptr()).collect();
     let list: Vec<_> = tensors.iter().map(|t| t.1.raw()).collect();
+    let n = list.len() as i64;
     let opts = sys::tt_safetensors_save_opts {
         set: sys::TT_SAFETENSORS_SAVE_METADATA,
         metadata: texts.as_ptr(),
         n_metadata: texts.len() as i64,
     };
+    // SAFETY: names, texts and handles are valid during the call.
     unsafe {
         call(|c| {
-            sys::tt_safetensors_save(
-                c,
-                path.as_ptr(),
-                names.as_ptr(),
-                list.as_ptr(),
-                list.len() as i64,
-                &opts,
-            )
+            let (path, names) = (path.as_ptr(), names.as_ptr());
+            sys::tt_safetensors_save(c, path, names, list.as_ptr(), n, &opts)
         })
     }
 }
 
-/// The parts of a training that one file keeps, from which it goes on as if it had not stopped.
+/// The parts of a training that one file keeps, so that it can be resumed.
 ///
 /// ```
 /// let net = tt::nn::linear(2, 1)?;
-/// let adam = tt::optim::adam(&net.parameters()?)?;
-/// let (path, parts) = (std::env::temp_dir().join("tt_doc.checkpoint"), tt::Checkpoint::new().module(&net).optimizer(&adam));
+/// let adam = tt::optim::adam(net.parameters()?)?;
+/// let path = std::env::temp_dir().join("tt_doc.checkpoint");
+/// let parts = tt::Checkpoint::new().module(&net).optimizer(&adam);
 /// parts.save(&path)?;
 /// parts.load(&path)?;
 /// # Ok::<(), tt::Error>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Checkpoint<'a>(
     pub(crate) sys::tt_checkpoint,
     pub(crate) std::marker::PhantomData<&'a ()>,
 );
+
+impl Default for Checkpoint<'_> {
+    fn default() -> Self {
+        Checkpoint::new()
+    }
+}
+
 impl<'a> Checkpoint<'a> {
-    /// With the host's own tensors; a load sets those that the file has.
+    /// Adds tensors of the application; a load sets those that the file has.
     pub fn extra(mut self, part: &'a mut StateDict) -> Result<Self> {
         self.0.extra = part.own()?;
         Ok(self)
     }
-    /// Writes the file in one step.
+    /// Writes the file. After a crash the path has the old file or the new one.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;
+        // SAFETY: the parts are borrowed for 'a.
         unsafe { call(|c| sys::tt_checkpoint_save(c, path.as_ptr(), &self.0)) }
     }
-    /// All parts or none, of those that the file has.
+    /// Loads all parts, or none if it fails.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;
+        // SAFETY: the parts are borrowed for 'a.
         unsafe { call(|c| sys::tt_checkpoint_load(c, path.as_ptr(), &self.0)) }
     }
 }

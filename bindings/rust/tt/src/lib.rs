@@ -1,82 +1,115 @@
-//! tt, an embeddable deep-learning core: tensors, operators, autograd, layers, optimizers. Names, arguments and defaults are PyTorch's.
+//! tt, an embeddable deep-learning core: tensors, operators, autograd, layers, optimizers. Names,
+//! arguments and defaults are PyTorch's. `docs/rust.md` is a tour of the crate.
 //!
 //! ```
+//! use tt::{nn, optim, Tensor};
 //! # fn main() -> tt::Result<()> {
 //! tt::manual_seed(0)?;
 //! let x = tt::randn(&[64, 3])?;
-//! let y = x.matmul(&tt::Tensor::from_slice(&[1.0f32, -2.0, 0.5], &[3, 1])?)?;
-//! let net = tt::nn::linear(3, 1)?;
-//! let sgd = tt::optim::sgd_with(&net.parameters()?, tt::optim::SgdOpts::new().lr(0.1))?;
+//! let y = x.matmul(&Tensor::from([[1.0f32], [-2.0], [0.5]]))?;
+//! let net = nn::linear(3, 1)?;
+//! let sgd = optim::sgd_with(net.parameters()?, optim::SgdOpts::new().lr(0.1))?;
 //! for _ in 0..200 {
 //!     sgd.zero_grad(true)?;
-//!     net.call(&x)?.mse_loss(&y)?.backward()?;
+//!     net.forward(&x)?.mse_loss(&y)?.backward()?;
 //!     sgd.step()?;
 //! }
-//! assert!(net.call(&x)?.mse_loss(&y)?.item::<f32>()? < 1e-6);
+//! assert!(net.forward(&x)?.mse_loss(&y)?.item::<f32>()? < 1e-6);
 //! # Ok(())
 //! # }
 //! ```
-//! **Operators** are methods of [`Tensor`], or functions here where no tensor comes first. `name_with` takes options, `name_` works in
-//! place, `name_into` writes into a tensor. `+ - * / %` and the like panic where their methods give an [`Error`].
+//! # Operators
+//! They are methods of [`Tensor`], or functions here where no tensor comes first. `name_with` takes
+//! options, `name_` works in place, `name_into` writes into a tensor. `+ - * / %` and the like panic
+//! at the caller's line where their methods return an [`Error`]. `a += b` puts the result in the place
+//! of `a`; tensors that share memory with `a` keep their values.
 //!
-//! **Handles** ([`Tensor`], [`Module`], …): clone is one reference more, not a copy. A [`Module`], [`Optimizer`] or [`Scheduler`] stays on its
-//! thread ([`Transfer`] takes it to another one), a [`StateDict`] is changed by `&mut`, and what else is shared tt guards by itself: any
-//! threads may use a [`Tensor`], [`Node`] or [`Generator`] at once, also its gradient and its hooks. Of two backwards through one graph at
-//! once one fails with an [`Error`].
+//! # Handles
+//! [`Tensor`], [`Module`] and the like are handles: a clone is one reference more, not a copy. A
+//! [`Module`], [`Optimizer`] or [`Scheduler`] stays on its thread, unless a module is shared for
+//! inference ([`Module::freeze`]) or moved ([`Transfer`]). A [`StateDict`] is changed by `&mut`.
+//! Everything else is guarded by tt: any threads may use a [`Tensor`], [`Node`] or [`Generator`] at
+//! the same time, also its gradient and its hooks. Of two backwards through one graph at the same
+//! time one fails with an [`Error`].
 //!
-//! What a call reads while another thread, a hook or a poll writes it (an optimizer's step, an accumulated gradient, a state that is loaded) are
-//! numbers of before or of after, in any mix. `unsafe` is what could do worse: writing where slices may be alive or a running call has
-//! checked what it reads (operators in place and `_into`, [`Tensor::index_set`], [`Op::call_mut`]), changing a tensor's memory or shape
-//! ([`Tensor::set_data`], [`Module::to`]; [`Module::copy_to`] is safe), looking at memory ([`Tensor::as_slice`], …).
+//! Where a call reads what another thread, a hook or a poll writes meanwhile (an optimizer's step, an
+//! accumulated gradient, a state that is loaded), it sees numbers from before and after. What could do
+//! worse is `unsafe`: operators in place and `_into`, [`Tensor::index_set`], [`Op::call_mut`], which
+//! write where slices may be alive or a running call has checked its input; [`Tensor::set_data`] and
+//! [`Module::to`], which change memory or shapes ([`Module::copy_to`] is safe); and views of memory
+//! such as [`Tensor::as_slice`].
 //!
-//! **Threads**: each has a [`Context`] of its own (grad mode, random numbers, errors), made at its
-//! first call; all share one [`Runtime`]. [`manual_seed`] makes the numbers of all reproducible.
+//! # Threads
+//! Each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call. All
+//! share one [`Runtime`]. [`manual_seed`] makes the numbers of all reproducible.
 //!
-//! **Closures** that tt calls may fail or panic: the outer call then fails with [`Status::Callback`], the reason is its [`cause`](ErrorInfo::cause),
-//! and [`Error::into_panic`] gives the panic back. Those that backward runs are `Sync`, as graphs may be on several threads:
+//! # Closures
+//! Closures that tt calls may fail or panic. The outer call then fails with [`Status::Callback`], and
+//! the reason is its [`cause`](ErrorInfo::cause); [`Error::into_panic`] returns the panic. Hooks of
+//! modules and closures of optimizers run on one thread and may change what they capture. Hooks of
+//! tensors and nodes and [`Function`]s may run on several threads at once and are `Sync`:
 //! ```compile_fail
 //! let calls = std::cell::Cell::new(0);
-//! tt::nn::relu().unwrap().register_full_backward_hook(move |_, _, _| { calls.set(calls.get() + 1); Ok(vec![]) }).unwrap();
+//! tt::ones(&[1]).unwrap().register_hook(move |_| { calls.set(calls.get() + 1); Ok(None) }).unwrap();
 //! ```
-#![warn(missing_docs)]
+//!
+//! # Features
+//! None is on by default, and the crate has no dependencies without them. `half` and `num-complex`:
+//! their types are elements of tensors. `ndarray`: arrays from and to tensors. `serde`: a
+//! [`StateDict`] is serialized and deserialized.
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs, missing_debug_implementations, clippy::undocumented_unsafe_blocks)]
 
+mod array;
 mod autograd;
 mod callback;
 mod context;
+mod debug;
+mod device;
+mod dict;
 mod dispatch;
 mod error;
 #[rustfmt::skip]
-mod gen;
+#[path = "gen/mod.rs"]
+mod generated; // `gen` is a keyword of edition 2024
+mod half;
 mod handle;
 mod host;
+mod index;
 mod io;
+mod layer;
 mod module;
-mod share;
+mod optimizer;
+mod scalar;
 mod tensor;
-mod values;
+mod transfer;
 mod watch;
 
 pub use autograd::*;
 pub use context::*;
+pub use device::*;
+pub use dict::*;
 pub use dispatch::*;
 pub use error::{Error, ErrorInfo, Result};
-pub use gen::*;
+pub use generated::*;
+pub use half::*;
 pub use handle::Handle;
 pub use host::*;
+pub use index::*;
 pub use io::*;
+pub use layer::*;
 pub use module::*;
-pub use share::*;
+pub use scalar::*;
 pub use tensor::*;
-pub use values::*;
+pub use transfer::*;
 pub use watch::*;
 
-// what generated code uses
+/// What generated code uses.
 mod prelude {
-    pub(crate) use crate::gen::*;
+    pub(crate) use crate::generated::*;
     pub(crate) use crate::handle::*;
     pub(crate) use crate::opts::*;
-    pub(crate) use crate::values::*;
-    pub(crate) use crate::Result;
+    pub(crate) use crate::{Device, Index, Result, Scalar};
     pub(crate) use std::borrow::Borrow;
     pub(crate) use std::marker::PhantomData;
     pub(crate) use tt_sys as sys;

@@ -1,32 +1,24 @@
-//! Modules of the host, and the forms of forward beyond one tensor in, one out.
+//! Modules beyond what follows from tt.h: modules of the application, several inputs and results,
+//! sharing between threads.
 use crate::callback::user;
+use crate::context::no_grad;
 use crate::error::{Error, Result};
-use crate::gen::callbacks;
+use crate::generated::callbacks;
 use crate::handle::*;
 use crate::opts::MultiheadAttentionForwardOpts;
-use crate::{DType, Device, Module, Status, Tensor};
+use crate::{DType, Device, Layer, Module, StateDict, Status, Tensor};
+use std::borrow::Borrow;
+use std::fmt;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use tt_sys as sys;
 
-/// A `Sequential` of these.
-///
-/// ```
-/// use tt::nn;
-/// let net = tt::sequential([nn::linear(4, 8)?, nn::relu()?, nn::linear(8, 2)?])?;
-/// assert_eq!(net.call(&tt::zeros(&[3, 4])?)?.shape(), [3, 2]);
-/// println!("{}", net);
-/// # Ok::<(), tt::Error>(())
-/// ```
-pub fn sequential(children: impl IntoIterator<Item = Module>) -> Result<Module> {
-    let all = crate::nn::sequential()?;
-    children.into_iter().try_for_each(|child| all.append(&child))?;
-    Ok(all)
-}
+type Forward = dyn Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync;
 
-type Forward = dyn Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send;
+/// A module of the application: a closure, which copies share.
 #[derive(Clone)]
-struct Closure(Arc<Box<Forward>>);
+struct Closure(Arc<Forward>);
+
 pub(crate) trait CustomModule: Sized {
     fn forward(&self, m: &Module, inputs: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
     fn copy(&self) -> Result<Self>;
@@ -40,62 +32,67 @@ impl CustomModule for Closure {
     }
 }
 
+/// # Modules of the application, several inputs, threads
 impl Module {
-    /// A module of the host, which may stand in tt's containers and have parameters and children of its own. forward gets the module, and by
-    /// it its children ([`get_submodule`](Module::get_submodule)): it cannot keep handles of modules. Copies share the closure.
+    /// Makes a module whose forward is a closure, with parameters and children of its own. The
+    /// closure gets the module, and by it its children ([`get_submodule`](Module::get_submodule)):
+    /// it cannot capture handles of modules. Copies share the closure.
+    /// [`module!`](crate::module) declares such modules as structs.
     ///
     /// ```
-    /// let double = tt::Module::custom("Double", |m, x| Ok(vec![x[0].as_ref().unwrap() * m.get_tensor("scale")?.unwrap()]))?;
+    /// let double = tt::Module::custom("Double", |m, x| {
+    ///     Ok(vec![x[0].as_ref().unwrap() * m.get_tensor("scale")?.unwrap()])
+    /// })?;
     /// double.register_parameter("scale", Some(&tt::full(&[1], 2.0)?))?;
     /// let net = tt::sequential([double])?;
-    /// assert_eq!(net.call(&tt::ones(&[1])?)?.item::<f32>()?, 2.0);
+    /// assert_eq!(net.forward(&tt::ones(&[1])?)?.item::<f32>()?, 2.0);
     /// # Ok::<(), tt::Error>(())
     /// ```
     pub fn custom<F>(name: &str, forward: F) -> Result<Module>
     where
-        F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + 'static,
+        F: Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     {
         let name = c_string(name)?;
-        let def = callbacks::tt_module_def::table::<Closure>(
-            name.as_ptr(),
-            user(Closure(Arc::new(Box::new(forward)))),
-        );
+        let closure = user(Closure(Arc::new(forward)));
+        let def = callbacks::tt_module_def::table::<Closure>(name.as_ptr(), closure);
+        // SAFETY: the table is that of `closure`, which the module takes over.
         unsafe { call1(|c, out| sys::tt_module_new_custom(c, &def, out)) }
     }
-    /// A module that is a function of one tensor.
+    /// Makes a module of a function of one tensor.
     pub fn from_fn(
         name: &str,
-        f: impl Fn(&Tensor) -> Result<Tensor> + Send + 'static,
+        f: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Result<Module> {
         Module::custom(name, move |_, inputs| match inputs {
             [Some(x)] => Ok(vec![f(x)?]),
             _ => Err(Error::new(Status::InvalidArg, format!("{} inputs: takes one", inputs.len()))),
         })
     }
-    /// A [copy](Module::copy) on another device, or with another dtype of floating and complex tensors; None keeps.
-    pub fn copy_to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<Module> {
-        let copy = self.copy()?;
-        unsafe { copy.to(device, dtype)? }; // nobody else has its tensors
-        Ok(copy)
+    /// Runs a module with one input and one output; the same as [`forward`](Module::forward).
+    #[inline]
+    pub fn call(&self, input: &Tensor) -> Result<Tensor> {
+        self.forward(input)
     }
-    /// Forward where inputs may be absent.
+    /// Runs a module with any number of inputs and outputs. A wrong number of inputs fails with
+    /// `Status::InvalidArg`, which names the right one.
+    pub fn forward_list(&self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+        self.forward_raw(&raw_list(inputs))
+    }
+    /// Runs a module whose inputs may be absent.
     pub fn forward_opt(&self, inputs: &[Option<&Tensor>]) -> Result<Vec<Tensor>> {
-        let list = opt_list(inputs);
+        self.forward_raw(&opt_list(inputs))
+    }
+    fn forward_raw(&self, inputs: &[*mut sys::tt_tensor]) -> Result<Vec<Tensor>> {
+        let (list, n) = (inputs.as_ptr() as *const *const _, inputs.len() as i64);
+        // SAFETY: the inputs are handles of the callers' arguments, or null.
         unsafe {
-            call_list(|c, outs, cap, n| {
-                sys::tt_module_forward(
-                    c,
-                    self.raw(),
-                    list.as_ptr() as *const *const _,
-                    list.len() as i64,
-                    outs,
-                    cap,
-                    n,
-                )
+            call_list(|c, outs, cap, n_outs| {
+                sys::tt_module_forward(c, self.raw(), list, n, outs, cap, n_outs)
             })
         }
     }
-    /// The forward of a MultiheadAttention with options: result and weights. It does not run the module's hooks.
+    /// Runs a MultiheadAttention with options; returns the result and, if they are wanted, the
+    /// weights. Hooks of the module do not run.
     pub fn attend(
         &self,
         query: &Tensor,
@@ -104,26 +101,113 @@ impl Module {
         opts: MultiheadAttentionForwardOpts,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let (q, k, v, mut weights) = (query.raw(), key.raw(), value.raw(), null_mut());
-        let out = unsafe {
-            call1(|c, out| {
-                sys::tt_nn_multihead_attention_forward(
-                    c,
-                    self.raw(),
-                    q,
-                    k,
-                    v,
-                    &opts.0,
-                    out,
-                    &mut weights,
-                )
-            })?
-        };
-        Ok((out, unsafe { owned(weights) }))
+        // SAFETY: handles are live; a call that succeeds gives one reference per result.
+        unsafe {
+            let out = call1(|c, out| {
+                let (opts, weights) = (&opts.0, &mut weights);
+                sys::tt_nn_multihead_attention_forward(c, self.raw(), q, k, v, opts, out, weights)
+            })?;
+            Ok((out, owned(weights)))
+        }
+    }
+    /// [Copies](Module::copy) the module to a device, or with another dtype of floating and complex
+    /// tensors; None keeps the one that they have.
+    pub fn copy_to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<Module> {
+        let copy = self.copy()?;
+        // SAFETY: nobody else has the copy's tensors.
+        unsafe { copy.to(device, dtype)? };
+        Ok(copy)
+    }
+    /// Ends all changes of the module and of all modules below it, so that threads can share it:
+    /// sets evaluation mode, and whatever would change the module fails from now on, by other handles
+    /// too. A module with hooks cannot be frozen. Nothing is copied; a [`copy`](Module::copy) can be
+    /// trained.
+    ///
+    /// ```
+    /// let net = tt::sequential![tt::nn::linear(4, 2)?, tt::nn::dropout()?]?;
+    /// let shared = net.freeze()?;
+    /// std::thread::scope(|s| {
+    ///     for i in 0..4 {
+    ///         let shared = &shared;
+    ///         s.spawn(move || shared.forward(&tt::full(&[1, 4], i)?));
+    ///     }
+    /// });
+    /// assert!(net.train(true).is_err());
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    pub fn freeze(&self) -> Result<SharedModule> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_module_freeze(c, self.raw()))? };
+        Ok(SharedModule(self.clone()))
     }
 }
 
-impl std::fmt::Display for Module {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.print().map_err(|_| std::fmt::Error)?)
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print().map_err(|_| fmt::Error)?)
+    }
+}
+/// The tree of modules, as [`Display`](fmt::Display) prints it.
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A module that does not change any more ([`Module::freeze`]): any number of threads calls it at the
+/// same time, each on its own context. Clones share it.
+///
+/// Forward records no gradients. What it computes with are the tensors of the module: if an optimizer
+/// still updates them meanwhile, calls see values from before and after.
+#[derive(Clone)]
+pub struct SharedModule(Module);
+
+// SAFETY: nothing changes a frozen module, whichever handle it is reached by, so that threads may use
+// it at the same time (tt.h, Threads). It has no hooks, and closures in it are Send and Sync
+// (`Module::custom`); a module that C made must allow calls from any thread, as `tt_module_freeze`
+// says. Tensors may be shared anyway.
+unsafe impl Send for SharedModule {}
+// SAFETY: as above.
+unsafe impl Sync for SharedModule {}
+
+impl SharedModule {
+    /// Runs the module without recording gradients.
+    pub fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        no_grad(|| self.0.forward(input))
+    }
+    /// Runs a module with any number of inputs and outputs, without recording gradients.
+    pub fn forward_list(&self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+        no_grad(|| self.0.forward_list(inputs))
+    }
+    /// Returns a handle of the module for this thread.
+    pub fn module(&self) -> Module {
+        self.0.clone()
+    }
+    /// Returns the parameters, each once.
+    pub fn parameters(&self) -> Result<Vec<Tensor>> {
+        self.0.parameters()
+    }
+    /// Returns the parameters and persistent buffers under all their names. They share memory with
+    /// the module.
+    pub fn state_dict(&self) -> Result<StateDict> {
+        self.0.state_dict()
+    }
+}
+impl Layer for SharedModule {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        SharedModule::forward(self, input)
+    }
+    fn module(&self) -> Result<Module> {
+        Ok(self.0.clone())
+    }
+}
+impl fmt::Display for SharedModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+impl fmt::Debug for SharedModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedModule").field(&self.0).finish()
     }
 }

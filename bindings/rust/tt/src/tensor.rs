@@ -1,4 +1,4 @@
-//! Tensors from and to the host's memory, their facts, printing, `+ - * /`.
+//! Tensors from and to memory of Rust, their facts, printing.
 use crate::callback::{drop_user, slice};
 use crate::error::{Error, Result};
 use crate::handle::*;
@@ -8,14 +8,16 @@ use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use tt_sys as sys;
 
-/// A 0-dim tensor.
+/// Makes a tensor without dimensions; without a dtype, of that of its kind of number.
 pub fn scalar(value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> {
     let value = value.into().raw();
+    // SAFETY: the number is valid during the call.
     unsafe { call1(|c, out| sys::tt_scalar_tensor(c, &value, dtype.map_or(0, |d| d as i32), out)) }
 }
 
+/// # Data and facts
 impl Tensor {
-    /// A copy of row-major data.
+    /// Copies row-major data.
     ///
     /// ```
     /// let x = tt::Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -24,6 +26,7 @@ impl Tensor {
     /// ```
     pub fn from_slice<T: Element>(data: &[T], shape: &[i64]) -> Result<Tensor> {
         check_length(data.len(), shape)?;
+        // SAFETY: data has as many elements as the shape, and both are valid during the call.
         unsafe {
             call1(|c, out| {
                 sys::tt_tensor_from_data(
@@ -41,12 +44,15 @@ impl Tensor {
     pub fn from_vec<T: Element + Send>(mut data: Vec<T>, shape: &[i64]) -> Result<Tensor> {
         check_length(data.len(), shape)?;
         let p = data.as_mut_ptr(); // stays when data moves
+                                   // SAFETY: the tensor owns the vector, whose elements are as many as the shape's.
         unsafe { Tensor::import(p, shape, None, true, data) }
     }
-    /// Over memory that `owner` keeps, which is dropped with the last tensor over it, on any thread. Strides in elements; None: row-major.
+    /// Makes a tensor over memory that `owner` keeps. The owner is dropped with the last tensor over
+    /// the memory, on any thread. Strides are in elements; None is row-major.
     ///
     /// # Safety
-    /// The memory is valid for all elements until owner goes, and is read and written as the memory of other tensors.
+    /// The memory is valid for all elements until the owner is dropped. Until then it is read and
+    /// written as the memory of other tensors is.
     pub unsafe fn import<T: Element, O: Send + 'static>(
         data: *mut T,
         shape: &[i64],
@@ -62,28 +68,32 @@ impl Tensor {
             strides.map_or(std::ptr::null(), <[i64]>::as_ptr),
         );
         let (data, dtype, n) = (data as *mut c_void, T::DTYPE as i32, shape.len() as i64);
-        call1(|c, out| {
-            sys::tt_tensor_import(
-                c,
-                data,
-                dtype,
-                shape.as_ptr(),
-                n,
-                strides,
-                writable as i32,
-                Some(drop_user::<Owner<O>>),
-                user,
-                out,
-            )
-        })
+        // SAFETY: the memory is the caller's concern; strides are as many as sizes.
+        unsafe {
+            call1(|c, out| {
+                sys::tt_tensor_import(
+                    c,
+                    data,
+                    dtype,
+                    shape.as_ptr(),
+                    n,
+                    strides,
+                    writable as i32,
+                    Some(drop_user::<Owner<O>>),
+                    user,
+                    out,
+                )
+            })
+        }
     }
-    /// All elements, row-major. T is the tensor's dtype.
+    /// Copies all elements, row-major. T must be the tensor's dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE)?;
         let (n, mut data) = (self.numel() as usize, Vec::new());
         data.try_reserve_exact(n).map_err(|_| {
             Error::new(Status::Oom, format!("a vector of {} elements is not to be had", n))
         })?;
+        // SAFETY: there is room for n elements of T, and all are written.
         unsafe {
             call(|c| {
                 sys::tt_tensor_read(
@@ -101,50 +111,57 @@ impl Tensor {
         }
         Ok(data)
     }
-    /// The value of a tensor of one element. T is the tensor's dtype.
-    pub fn item<T: Element>(&self) -> Result<T> {
-        if self.numel() != 1 {
-            self.item_scalar()?; // whose error tells
-        }
-        self.to_vec().map(|v| v[0])
+    /// Returns the value of a tensor of one element as any number type that has exactly this value;
+    /// fails otherwise.
+    ///
+    /// ```
+    /// let x = tt::Tensor::from(2.5f32);
+    /// assert_eq!(x.item::<f64>()?, 2.5);
+    /// assert!(x.item::<i64>().is_err());
+    /// assert_eq!((x * 2.0).item::<usize>()?, 5);
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    #[inline]
+    pub fn item<T: TryFrom<Scalar, Error = Error>>(&self) -> Result<T> {
+        self.item_scalar()?.try_into()
     }
-    /// The value of a tensor of one element, of any dtype.
+    /// Returns the value of a tensor of one element.
+    #[inline]
     pub fn item_scalar(&self) -> Result<Scalar> {
+        // SAFETY: the handle is live.
         unsafe { call_value(|c, out| sys::tt_item(c, self.raw(), out)).map(Scalar::of_raw) }
     }
-    /// The memory of a contiguous tensor on the CPU.
+    /// Borrows the memory of a contiguous tensor on the CPU.
     ///
     /// # Safety
-    /// Nothing writes into it while the slice lives: clones, views and what imported or exported the memory alias it.
+    /// Nothing writes to the memory while the slice lives. Clones and views alias it, and so do
+    /// those that imported or exported it.
     pub unsafe fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        Ok(slice(self.memory(T::DTYPE)? as *const T, self.numel()))
+        // SAFETY: the memory has numel elements of T; the rest is the caller's concern.
+        Ok(unsafe { slice(self.memory(T::DTYPE)? as *const T, self.numel()) })
     }
-    /// The same, to write.
+    /// Borrows the memory of a contiguous tensor on the CPU for writing.
     ///
     /// # Safety
-    /// Nothing else reads or writes it while the slice lives.
+    /// Nothing else reads or writes the memory while the slice lives.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice<T: Element>(&self) -> Result<&mut [T]> {
         let p = self.memory(T::DTYPE)? as *mut T;
         if !self.is_writable() {
-            return Err(Error::new(
-                Status::InvalidArg,
-                "the tensor lies over memory that was imported as read-only",
-            ));
+            let why = "the tensor is over memory that was imported as read-only";
+            return Err(Error::new(Status::InvalidArg, why));
         }
-        Ok(if self.numel() == 0 {
-            &mut []
-        } else {
-            std::slice::from_raw_parts_mut(p, self.numel() as usize)
-        })
+        if self.numel() == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: the memory has numel elements of T; the rest is the caller's concern.
+        Ok(unsafe { std::slice::from_raw_parts_mut(p, self.numel() as usize) })
     }
     fn memory(&self, dtype: DType) -> Result<*mut c_void> {
         self.check_dtype(dtype)?;
         if !self.is_contiguous() || self.device() != Device::CPU {
-            return Err(Error::new(
-                Status::InvalidArg,
-                "only a contiguous tensor on the CPU can be seen as a slice",
-            ));
+            let why = "only a contiguous tensor on the CPU can be borrowed as a slice";
+            return Err(Error::new(Status::InvalidArg, why));
         }
         Ok(self.data_ptr())
     }
@@ -157,29 +174,35 @@ impl Tensor {
             format!("the tensor is {}: cannot be taken as {}", self.dtype().name(), wanted.name()),
         ))
     }
-    /// The first element; null on the meta device.
+    /// Returns the address of the first element; null on the meta device.
     pub fn data_ptr(&self) -> *mut c_void {
+        // SAFETY: the handle is live.
         unsafe { sys::tt_tensor_data(self.raw()) }
     }
-    /// The first byte of the storage.
+    /// Returns the address of the first byte of the storage.
     pub fn storage_ptr(&self) -> *mut c_void {
+        // SAFETY: the handle is live.
         unsafe { sys::tt_tensor_storage_data(self.raw()) }
     }
-    /// Sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     pub fn shape(&self) -> &[i64] {
+        // SAFETY: the list has ndim sizes, and lives and stays as long as the tensor.
         unsafe { slice(sys::tt_tensor_shape(self.raw()), self.ndim()) }
     }
-    /// In elements.
+    /// Returns the strides of the dimensions, in elements.
     pub fn strides(&self) -> &[i64] {
+        // SAFETY: as of `shape`.
         unsafe { slice(sys::tt_tensor_strides(self.raw()), self.ndim()) }
     }
-    /// The type of the elements.
+    /// Returns the type of the elements.
     pub fn dtype(&self) -> DType {
-        DType::from_raw(unsafe { sys::tt_tensor_dtype(self.raw()) })
-            .expect("a dtype of this library's version")
+        // SAFETY: the handle is live.
+        let raw = unsafe { sys::tt_tensor_dtype(self.raw()) };
+        DType::from_raw(raw).expect("a dtype of this library's version")
     }
-    /// Where it is.
+    /// Returns the place of the tensor.
     pub fn device(&self) -> Device {
+        // SAFETY: the handle is live.
         unsafe {
             Device::of_raw(sys::tt_device {
                 type_: sys::tt_tensor_device_type(self.raw()),
@@ -187,11 +210,11 @@ impl Tensor {
             })
         }
     }
-    /// In another dtype; itself if it has that.
+    /// Converts to a dtype; returns the tensor itself if it has that.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         self.to_with(crate::opts::ToOpts::new().dtype(dtype))
     }
-    /// On another device; itself if it is there.
+    /// Copies to a device; returns the tensor itself if it is there.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         self.to_with(crate::opts::ToOpts::new().device(device))
     }
@@ -199,22 +222,32 @@ impl Tensor {
     pub fn into_raw(self) -> *mut sys::tt_tensor {
         ManuallyDrop::new(self).raw()
     }
-    /// A `DLManagedTensor`, or a versioned one, without a copy: the receiver calls its deleter.
+    /// Exports a `DLManagedTensor`, or a versioned one, without a copy. The receiver calls its
+    /// deleter.
     pub fn to_dlpack(&self, versioned: bool) -> Result<*mut c_void> {
         let mut out = std::ptr::null_mut();
+        // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_tensor_to_dlpack(c, self.raw(), versioned as i32, &mut out))? };
         Ok(out)
     }
-    /// Over the memory of one, whose deleter the tensor calls; if this fails, it stays the caller's.
+    /// Imports a `DLManagedTensor`, or a versioned one, without a copy. The tensor calls its deleter;
+    /// if this fails, it remains the caller's.
     ///
     /// # Safety
-    /// managed is one of that kind, and its memory is used as that of other tensors.
+    /// `managed` is one of that kind. Its memory is used as that of other tensors.
     pub unsafe fn from_dlpack(managed: *mut c_void, versioned: bool) -> Result<Tensor> {
-        call1(|c, out| sys::tt_tensor_from_dlpack(c, managed, versioned as i32, out))
+        // SAFETY: the caller's.
+        unsafe { call1(|c, out| sys::tt_tensor_from_dlpack(c, managed, versioned as i32, out)) }
     }
 }
 
-struct Owner<O>(#[allow(dead_code)] O); // dropped is all that it is for
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
+}
+
+struct Owner<O>(#[allow(dead_code)] O); // it is there to be dropped
 
 fn check_length(n: usize, shape: &[i64]) -> Result<()> {
     if shape.iter().try_fold(1i64, |all, size| all.checked_mul(*size)) == Some(n as i64) {
@@ -231,19 +264,14 @@ impl fmt::Display for Tensor {
         f.write_str(&self.print().map_err(|_| fmt::Error)?)
     }
 }
+/// Its dtype, shape and device; [`Display`](fmt::Display) prints the elements.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Tensor({} {:?} on {:?}:{})",
-            self.dtype().name(),
-            self.shape(),
-            self.device().kind,
-            self.device().index
-        )
+        write!(f, "Tensor({} {:?} on {})", self.dtype(), self.shape(), self.device())
     }
 }
 
+/// Ends an operator of `std::ops`, which cannot give an error, with a panic at the caller's line.
 #[cold]
 #[track_caller]
 pub(crate) fn refuse(e: Error) -> Tensor {

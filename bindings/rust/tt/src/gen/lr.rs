@@ -2,7 +2,7 @@
 use crate::prelude::*;
 
 /// Options of [`step_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StepOpts(pub(crate) sys::tt_lr_step_opts);
 impl StepOpts {
     /// Returns all options at their defaults.
@@ -32,6 +32,7 @@ impl StepOpts {
 /// - `step_size`: number of steps between two decays
 #[doc(alias = "StepLR")]
 pub fn step(optimizer: &Optimizer, step_size: i64) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_step(c, optimizer.raw(), step_size, std::ptr::null(), out)) }
 }
 
@@ -41,11 +42,12 @@ pub fn step(optimizer: &Optimizer, step_size: i64) -> Result<Scheduler> {
 /// - `step_size`: number of steps between two decays
 #[doc(alias = "StepLR")]
 pub fn step_with(optimizer: &Optimizer, step_size: i64, opts: StepOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_step(c, optimizer.raw(), step_size, &opts.0, out)) }
 }
 
 /// Options of [`multi_step_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MultiStepOpts(pub(crate) sys::tt_lr_multi_step_opts);
 impl MultiStepOpts {
     /// Returns all options at their defaults.
@@ -75,6 +77,7 @@ impl MultiStepOpts {
 /// - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 #[doc(alias = "MultiStepLR")]
 pub fn multi_step(optimizer: &Optimizer, milestones: &[i64]) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(), milestones.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -84,11 +87,12 @@ pub fn multi_step(optimizer: &Optimizer, milestones: &[i64]) -> Result<Scheduler
 /// - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 #[doc(alias = "MultiStepLR")]
 pub fn multi_step_with(optimizer: &Optimizer, milestones: &[i64], opts: MultiStepOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(), milestones.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`constant_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantOpts(pub(crate) sys::tt_lr_constant_opts);
 impl ConstantOpts {
     /// Returns all options at their defaults.
@@ -124,6 +128,7 @@ impl ConstantOpts {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "ConstantLR")]
 pub fn constant(optimizer: &Optimizer) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_constant(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
@@ -132,11 +137,12 @@ pub fn constant(optimizer: &Optimizer) -> Result<Scheduler> {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "ConstantLR")]
 pub fn constant_with(optimizer: &Optimizer, opts: ConstantOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_constant(c, optimizer.raw(), &opts.0, out)) }
 }
 
 /// Options of [`linear_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LinearOpts(pub(crate) sys::tt_lr_linear_opts);
 impl LinearOpts {
     /// Returns all options at their defaults.
@@ -180,6 +186,7 @@ impl LinearOpts {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "LinearLR")]
 pub fn linear(optimizer: &Optimizer) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_linear(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
@@ -189,11 +196,12 @@ pub fn linear(optimizer: &Optimizer) -> Result<Scheduler> {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "LinearLR")]
 pub fn linear_with(optimizer: &Optimizer, opts: LinearOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_linear(c, optimizer.raw(), &opts.0, out)) }
 }
 
 /// Options of [`exponential_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ExponentialOpts(pub(crate) sys::tt_lr_exponential_opts);
 impl ExponentialOpts {
     /// Returns all options at their defaults.
@@ -216,6 +224,7 @@ impl ExponentialOpts {
 /// - `gamma`: factor of each step
 #[doc(alias = "ExponentialLR")]
 pub fn exponential(optimizer: &Optimizer, gamma: f64) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, std::ptr::null(), out)) }
 }
 
@@ -225,11 +234,12 @@ pub fn exponential(optimizer: &Optimizer, gamma: f64) -> Result<Scheduler> {
 /// - `gamma`: factor of each step
 #[doc(alias = "ExponentialLR")]
 pub fn exponential_with(optimizer: &Optimizer, gamma: f64, opts: ExponentialOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, &opts.0, out)) }
 }
 
 /// Options of [`polynomial_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PolynomialOpts(pub(crate) sys::tt_lr_polynomial_opts);
 impl PolynomialOpts {
     /// Returns all options at their defaults.
@@ -266,6 +276,7 @@ impl PolynomialOpts {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "PolynomialLR")]
 pub fn polynomial(optimizer: &Optimizer) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_polynomial(c, optimizer.raw(), std::ptr::null(), out)) }
 }
 
@@ -275,11 +286,12 @@ pub fn polynomial(optimizer: &Optimizer) -> Result<Scheduler> {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 #[doc(alias = "PolynomialLR")]
 pub fn polynomial_with(optimizer: &Optimizer, opts: PolynomialOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_polynomial(c, optimizer.raw(), &opts.0, out)) }
 }
 
 /// Options of [`cosine_annealing_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CosineAnnealingOpts(pub(crate) sys::tt_lr_cosine_annealing_opts);
 impl CosineAnnealingOpts {
     /// Returns all options at their defaults.
@@ -310,6 +322,7 @@ impl CosineAnnealingOpts {
 /// - `t_max`: number of steps until eta_min
 #[doc(alias = "CosineAnnealingLR")]
 pub fn cosine_annealing(optimizer: &Optimizer, t_max: i64) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, std::ptr::null(), out)) }
 }
 
@@ -320,11 +333,12 @@ pub fn cosine_annealing(optimizer: &Optimizer, t_max: i64) -> Result<Scheduler> 
 /// - `t_max`: number of steps until eta_min
 #[doc(alias = "CosineAnnealingLR")]
 pub fn cosine_annealing_with(optimizer: &Optimizer, t_max: i64, opts: CosineAnnealingOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, &opts.0, out)) }
 }
 
 /// Options of [`one_cycle_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OneCycleOpts<'a>(pub(crate) sys::tt_lr_one_cycle_opts, PhantomData<&'a ()>);
 impl<'a> OneCycleOpts<'a> {
     /// Returns all options at their defaults.
@@ -429,6 +443,7 @@ impl<'a> OneCycleOpts<'a> {
 /// - `max_lr`: peak learning rate: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
 pub fn one_cycle(optimizer: &Optimizer, max_lr: &[f64]) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -440,11 +455,12 @@ pub fn one_cycle(optimizer: &Optimizer, max_lr: &[f64]) -> Result<Scheduler> {
 /// - `max_lr`: peak learning rate: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
 pub fn one_cycle_with(optimizer: &Optimizer, max_lr: &[f64], opts: OneCycleOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`sequential_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SequentialOpts(pub(crate) sys::tt_lr_sequential_opts);
 impl SequentialOpts {
     /// Returns all options at their defaults.
@@ -468,6 +484,7 @@ impl SequentialOpts {
 #[doc(alias = "SequentialLR")]
 pub fn sequential(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64]) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(), schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -479,6 +496,7 @@ pub fn sequential(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], 
 #[doc(alias = "SequentialLR")]
 pub fn sequential_with(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64], opts: SequentialOpts) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(), schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, &opts.0, out)) }
 }
 
@@ -488,5 +506,6 @@ pub fn sequential_with(optimizer: &Optimizer, schedulers: &[impl Borrow<Schedule
 #[doc(alias = "ChainedScheduler")]
 pub fn chained(schedulers: &[impl Borrow<Scheduler>]) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_chained(c, schedulers.as_ptr(), schedulers.len() as i64, out)) }
 }

@@ -5,29 +5,33 @@ use crate::prelude::*;
 /// tt_module_append or by name.
 #[doc(alias = "Sequential")]
 pub fn sequential() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_sequential(c, out)) }
 }
 
 /// Holds children by index, for a module of the application to call. It cannot be called itself.
 #[doc(alias = "ModuleList")]
 pub fn module_list() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_module_list(c, out)) }
 }
 
 /// Holds children by name, for a module of the application to call. It cannot be called itself.
 #[doc(alias = "ModuleDict")]
 pub fn module_dict() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_module_dict(c, out)) }
 }
 
 /// Returns its input.
 #[doc(alias = "Identity")]
 pub fn identity() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_identity(c, out)) }
 }
 
 /// Options of [`linear_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LinearOpts(pub(crate) sys::tt_nn_linear_opts);
 impl LinearOpts {
     /// Returns all options at their defaults.
@@ -65,6 +69,7 @@ impl LinearOpts {
 /// - `out_features`: size of the last dimension of the result
 #[doc(alias = "Linear")]
 pub fn linear(in_features: i64, out_features: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_linear(c, in_features, out_features, std::ptr::null(), out)) }
 }
 
@@ -76,11 +81,12 @@ pub fn linear(in_features: i64, out_features: i64) -> Result<Module> {
 /// - `out_features`: size of the last dimension of the result
 #[doc(alias = "Linear")]
 pub fn linear_with(in_features: i64, out_features: i64, opts: LinearOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_linear(c, in_features, out_features, &opts.0, out)) }
 }
 
 /// Options of [`embedding_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EmbeddingOpts(pub(crate) sys::tt_nn_embedding_opts);
 impl EmbeddingOpts {
     /// Returns all options at their defaults.
@@ -146,6 +152,7 @@ impl EmbeddingOpts {
 /// - `embedding_dim`: size of a row
 #[doc(alias = "Embedding")]
 pub fn embedding(num_embeddings: i64, embedding_dim: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_embedding(c, num_embeddings, embedding_dim, std::ptr::null(), out)) }
 }
 
@@ -156,11 +163,12 @@ pub fn embedding(num_embeddings: i64, embedding_dim: i64) -> Result<Module> {
 /// - `embedding_dim`: size of a row
 #[doc(alias = "Embedding")]
 pub fn embedding_with(num_embeddings: i64, embedding_dim: i64, opts: EmbeddingOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_embedding(c, num_embeddings, embedding_dim, &opts.0, out)) }
 }
 
 /// Options of [`layer_norm_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LayerNormOpts(pub(crate) sys::tt_nn_layer_norm_opts);
 impl LayerNormOpts {
     /// Returns all options at their defaults.
@@ -211,6 +219,7 @@ impl LayerNormOpts {
 /// - `normalized_shape`: sizes of the last dimensions, over which to normalize
 #[doc(alias = "LayerNorm")]
 pub fn layer_norm(normalized_shape: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_layer_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -221,11 +230,12 @@ pub fn layer_norm(normalized_shape: &[i64]) -> Result<Module> {
 /// - `normalized_shape`: sizes of the last dimensions, over which to normalize
 #[doc(alias = "LayerNorm")]
 pub fn layer_norm_with(normalized_shape: &[i64], opts: LayerNormOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_layer_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`dropout_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DropoutOpts(pub(crate) sys::tt_nn_dropout_opts);
 impl DropoutOpts {
     /// Returns all options at their defaults.
@@ -252,6 +262,7 @@ impl DropoutOpts {
 /// evaluation, returns its input.
 #[doc(alias = "Dropout")]
 pub fn dropout() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_dropout(c, std::ptr::null(), out)) }
 }
 
@@ -259,11 +270,12 @@ pub fn dropout() -> Result<Module> {
 /// evaluation, returns its input.
 #[doc(alias = "Dropout")]
 pub fn dropout_with(opts: DropoutOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_dropout(c, &opts.0, out)) }
 }
 
 /// Options of [`relu_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ReluOpts(pub(crate) sys::tt_nn_relu_opts);
 impl ReluOpts {
     /// Returns all options at their defaults.
@@ -282,17 +294,19 @@ impl ReluOpts {
 /// Computes max(x, 0), elementwise.
 #[doc(alias = "ReLU")]
 pub fn relu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_relu(c, std::ptr::null(), out)) }
 }
 
 /// Computes max(x, 0), elementwise.
 #[doc(alias = "ReLU")]
 pub fn relu_with(opts: ReluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_relu(c, &opts.0, out)) }
 }
 
 /// Options of [`relu6_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Relu6Opts(pub(crate) sys::tt_nn_relu6_opts);
 impl Relu6Opts {
     /// Returns all options at their defaults.
@@ -311,17 +325,19 @@ impl Relu6Opts {
 /// Computes min(max(x, 0), 6), elementwise.
 #[doc(alias = "ReLU6")]
 pub fn relu6() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_relu6(c, std::ptr::null(), out)) }
 }
 
 /// Computes min(max(x, 0), 6), elementwise.
 #[doc(alias = "ReLU6")]
 pub fn relu6_with(opts: Relu6Opts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_relu6(c, &opts.0, out)) }
 }
 
 /// Options of [`leaky_relu_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LeakyReluOpts(pub(crate) sys::tt_nn_leaky_relu_opts);
 impl LeakyReluOpts {
     /// Returns all options at their defaults.
@@ -347,17 +363,19 @@ impl LeakyReluOpts {
 /// Computes x if x \> 0, else negative_slope \* x, elementwise.
 #[doc(alias = "LeakyReLU")]
 pub fn leaky_relu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_leaky_relu(c, std::ptr::null(), out)) }
 }
 
 /// Computes x if x \> 0, else negative_slope \* x, elementwise.
 #[doc(alias = "LeakyReLU")]
 pub fn leaky_relu_with(opts: LeakyReluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_leaky_relu(c, &opts.0, out)) }
 }
 
 /// Options of [`elu_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EluOpts(pub(crate) sys::tt_nn_elu_opts);
 impl EluOpts {
     /// Returns all options at their defaults.
@@ -383,17 +401,19 @@ impl EluOpts {
 /// Computes x if x \> 0, else alpha \* (exp(x) - 1), elementwise.
 #[doc(alias = "ELU")]
 pub fn elu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_elu(c, std::ptr::null(), out)) }
 }
 
 /// Computes x if x \> 0, else alpha \* (exp(x) - 1), elementwise.
 #[doc(alias = "ELU")]
 pub fn elu_with(opts: EluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_elu(c, &opts.0, out)) }
 }
 
 /// Options of [`gelu_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GeluOpts(pub(crate) sys::tt_nn_gelu_opts);
 impl GeluOpts {
     /// Returns all options at their defaults.
@@ -413,6 +433,7 @@ impl GeluOpts {
 /// standard normal distribution.
 #[doc(alias = "GELU")]
 pub fn gelu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_gelu(c, std::ptr::null(), out)) }
 }
 
@@ -420,11 +441,12 @@ pub fn gelu() -> Result<Module> {
 /// standard normal distribution.
 #[doc(alias = "GELU")]
 pub fn gelu_with(opts: GeluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_gelu(c, &opts.0, out)) }
 }
 
 /// Options of [`silu_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SiluOpts(pub(crate) sys::tt_nn_silu_opts);
 impl SiluOpts {
     /// Returns all options at their defaults.
@@ -443,17 +465,19 @@ impl SiluOpts {
 /// Computes x \* sigmoid(x), elementwise.
 #[doc(alias = "SiLU")]
 pub fn silu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_silu(c, std::ptr::null(), out)) }
 }
 
 /// Computes x \* sigmoid(x), elementwise.
 #[doc(alias = "SiLU")]
 pub fn silu_with(opts: SiluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_silu(c, &opts.0, out)) }
 }
 
 /// Options of [`mish_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MishOpts(pub(crate) sys::tt_nn_mish_opts);
 impl MishOpts {
     /// Returns all options at their defaults.
@@ -472,17 +496,19 @@ impl MishOpts {
 /// Computes x \* tanh(softplus(x)), elementwise.
 #[doc(alias = "Mish")]
 pub fn mish() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_mish(c, std::ptr::null(), out)) }
 }
 
 /// Computes x \* tanh(softplus(x)), elementwise.
 #[doc(alias = "Mish")]
 pub fn mish_with(opts: MishOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_mish(c, &opts.0, out)) }
 }
 
 /// Options of [`softplus_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SoftplusOpts(pub(crate) sys::tt_nn_softplus_opts);
 impl SoftplusOpts {
     /// Returns all options at their defaults.
@@ -508,17 +534,19 @@ impl SoftplusOpts {
 /// Computes log(1 + exp(beta \* x)) / beta, elementwise; x itself where beta \* x \> threshold.
 #[doc(alias = "Softplus")]
 pub fn softplus() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_softplus(c, std::ptr::null(), out)) }
 }
 
 /// Computes log(1 + exp(beta \* x)) / beta, elementwise; x itself where beta \* x \> threshold.
 #[doc(alias = "Softplus")]
 pub fn softplus_with(opts: SoftplusOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_softplus(c, &opts.0, out)) }
 }
 
 /// Options of [`hardswish_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HardswishOpts(pub(crate) sys::tt_nn_hardswish_opts);
 impl HardswishOpts {
     /// Returns all options at their defaults.
@@ -537,17 +565,19 @@ impl HardswishOpts {
 /// Computes x \* relu6(x + 3) / 6, elementwise.
 #[doc(alias = "Hardswish")]
 pub fn hardswish() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_hardswish(c, std::ptr::null(), out)) }
 }
 
 /// Computes x \* relu6(x + 3) / 6, elementwise.
 #[doc(alias = "Hardswish")]
 pub fn hardswish_with(opts: HardswishOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_hardswish(c, &opts.0, out)) }
 }
 
 /// Options of [`hardsigmoid_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HardsigmoidOpts(pub(crate) sys::tt_nn_hardsigmoid_opts);
 impl HardsigmoidOpts {
     /// Returns all options at their defaults.
@@ -566,17 +596,19 @@ impl HardsigmoidOpts {
 /// Computes relu6(x + 3) / 6, elementwise.
 #[doc(alias = "Hardsigmoid")]
 pub fn hardsigmoid() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_hardsigmoid(c, std::ptr::null(), out)) }
 }
 
 /// Computes relu6(x + 3) / 6, elementwise.
 #[doc(alias = "Hardsigmoid")]
 pub fn hardsigmoid_with(opts: HardsigmoidOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_hardsigmoid(c, &opts.0, out)) }
 }
 
 /// Options of [`hardtanh_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HardtanhOpts(pub(crate) sys::tt_nn_hardtanh_opts);
 impl HardtanhOpts {
     /// Returns all options at their defaults.
@@ -609,17 +641,19 @@ impl HardtanhOpts {
 /// Computes min(max(x, min_val), max_val), elementwise.
 #[doc(alias = "Hardtanh")]
 pub fn hardtanh() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_hardtanh(c, std::ptr::null(), out)) }
 }
 
 /// Computes min(max(x, min_val), max_val), elementwise.
 #[doc(alias = "Hardtanh")]
 pub fn hardtanh_with(opts: HardtanhOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_hardtanh(c, &opts.0, out)) }
 }
 
 /// Options of [`glu_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GluOpts(pub(crate) sys::tt_nn_glu_opts);
 impl GluOpts {
     /// Returns all options at their defaults.
@@ -639,6 +673,7 @@ impl GluOpts {
 /// sigmoid(b).
 #[doc(alias = "GLU")]
 pub fn glu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_glu(c, std::ptr::null(), out)) }
 }
 
@@ -646,29 +681,33 @@ pub fn glu() -> Result<Module> {
 /// sigmoid(b).
 #[doc(alias = "GLU")]
 pub fn glu_with(opts: GluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_glu(c, &opts.0, out)) }
 }
 
 /// Computes log(sigmoid(x)), elementwise, without loss of precision.
 #[doc(alias = "LogSigmoid")]
 pub fn log_sigmoid() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_log_sigmoid(c, out)) }
 }
 
 /// Computes 1 / (1 + exp(-x)), elementwise.
 #[doc(alias = "Sigmoid")]
 pub fn sigmoid() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_sigmoid(c, out)) }
 }
 
 /// Computes tanh(x), elementwise.
 #[doc(alias = "Tanh")]
 pub fn tanh() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_tanh(c, out)) }
 }
 
 /// Options of [`softmax_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SoftmaxOpts(pub(crate) sys::tt_nn_softmax_opts);
 impl SoftmaxOpts {
     /// Returns all options at their defaults.
@@ -688,17 +727,19 @@ impl SoftmaxOpts {
 /// Computes exp(x) / sum(exp(x)), with the sum along dim.
 #[doc(alias = "Softmax")]
 pub fn softmax() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_softmax(c, std::ptr::null(), out)) }
 }
 
 /// Computes exp(x) / sum(exp(x)), with the sum along dim.
 #[doc(alias = "Softmax")]
 pub fn softmax_with(opts: SoftmaxOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_softmax(c, &opts.0, out)) }
 }
 
 /// Options of [`log_softmax_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LogSoftmaxOpts(pub(crate) sys::tt_nn_log_softmax_opts);
 impl LogSoftmaxOpts {
     /// Returns all options at their defaults.
@@ -718,17 +759,19 @@ impl LogSoftmaxOpts {
 /// Computes log(softmax(x)) along dim.
 #[doc(alias = "LogSoftmax")]
 pub fn log_softmax() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_log_softmax(c, std::ptr::null(), out)) }
 }
 
 /// Computes log(softmax(x)) along dim.
 #[doc(alias = "LogSoftmax")]
 pub fn log_softmax_with(opts: LogSoftmaxOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_log_softmax(c, &opts.0, out)) }
 }
 
 /// Options of [`flatten_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FlattenOpts(pub(crate) sys::tt_nn_flatten_opts);
 impl FlattenOpts {
     /// Returns all options at their defaults.
@@ -754,17 +797,19 @@ impl FlattenOpts {
 /// Merges the dimensions from start_dim to end_dim into one.
 #[doc(alias = "Flatten")]
 pub fn flatten() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_flatten(c, std::ptr::null(), out)) }
 }
 
 /// Merges the dimensions from start_dim to end_dim into one.
 #[doc(alias = "Flatten")]
 pub fn flatten_with(opts: FlattenOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_flatten(c, &opts.0, out)) }
 }
 
 /// Options of [`l1_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct L1LossOpts(pub(crate) sys::tt_nn_l1_loss_opts);
 impl L1LossOpts {
     /// Returns all options at their defaults.
@@ -783,17 +828,19 @@ impl L1LossOpts {
 /// Computes |input - target| for each element.
 #[doc(alias = "L1Loss")]
 pub fn l1_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_l1_loss(c, std::ptr::null(), out)) }
 }
 
 /// Computes |input - target| for each element.
 #[doc(alias = "L1Loss")]
 pub fn l1_loss_with(opts: L1LossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_l1_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`mse_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MseLossOpts(pub(crate) sys::tt_nn_mse_loss_opts);
 impl MseLossOpts {
     /// Returns all options at their defaults.
@@ -812,17 +859,19 @@ impl MseLossOpts {
 /// Computes (input - target)^2 for each element.
 #[doc(alias = "MSELoss")]
 pub fn mse_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_mse_loss(c, std::ptr::null(), out)) }
 }
 
 /// Computes (input - target)^2 for each element.
 #[doc(alias = "MSELoss")]
 pub fn mse_loss_with(opts: MseLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_mse_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`smooth_l1_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SmoothL1LossOpts(pub(crate) sys::tt_nn_smooth_l1_loss_opts);
 impl SmoothL1LossOpts {
     /// Returns all options at their defaults.
@@ -848,17 +897,19 @@ impl SmoothL1LossOpts {
 /// Computes, with d = |input - target|, 0.5 \* d^2 / beta if d \< beta, else d - 0.5 \* beta.
 #[doc(alias = "SmoothL1Loss")]
 pub fn smooth_l1_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_smooth_l1_loss(c, std::ptr::null(), out)) }
 }
 
 /// Computes, with d = |input - target|, 0.5 \* d^2 / beta if d \< beta, else d - 0.5 \* beta.
 #[doc(alias = "SmoothL1Loss")]
 pub fn smooth_l1_loss_with(opts: SmoothL1LossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_smooth_l1_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`huber_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HuberLossOpts(pub(crate) sys::tt_nn_huber_loss_opts);
 impl HuberLossOpts {
     /// Returns all options at their defaults.
@@ -885,6 +936,7 @@ impl HuberLossOpts {
 /// delta).
 #[doc(alias = "HuberLoss")]
 pub fn huber_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_huber_loss(c, std::ptr::null(), out)) }
 }
 
@@ -892,11 +944,12 @@ pub fn huber_loss() -> Result<Module> {
 /// delta).
 #[doc(alias = "HuberLoss")]
 pub fn huber_loss_with(opts: HuberLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_huber_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`bce_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BceLossOpts<'a>(pub(crate) sys::tt_nn_bce_loss_opts, PhantomData<&'a ()>);
 impl<'a> BceLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -923,6 +976,7 @@ impl<'a> BceLossOpts<'a> {
 /// target) \* log(1 - input)).
 #[doc(alias = "BCELoss")]
 pub fn bce_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_bce_loss(c, std::ptr::null(), out)) }
 }
 
@@ -930,11 +984,12 @@ pub fn bce_loss() -> Result<Module> {
 /// target) \* log(1 - input)).
 #[doc(alias = "BCELoss")]
 pub fn bce_loss_with(opts: BceLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_bce_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`bce_with_logits_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BceWithLogitsLossOpts<'a>(pub(crate) sys::tt_nn_bce_with_logits_loss_opts, PhantomData<&'a ()>);
 impl<'a> BceWithLogitsLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -968,6 +1023,7 @@ impl<'a> BceWithLogitsLossOpts<'a> {
 /// operation.
 #[doc(alias = "BCEWithLogitsLoss")]
 pub fn bce_with_logits_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_bce_with_logits_loss(c, std::ptr::null(), out)) }
 }
 
@@ -975,11 +1031,12 @@ pub fn bce_with_logits_loss() -> Result<Module> {
 /// operation.
 #[doc(alias = "BCEWithLogitsLoss")]
 pub fn bce_with_logits_loss_with(opts: BceWithLogitsLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_bce_with_logits_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`kl_div_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct KlDivLossOpts(pub(crate) sys::tt_nn_kl_div_loss_opts);
 impl KlDivLossOpts {
     /// Returns all options at their defaults.
@@ -1007,6 +1064,7 @@ impl KlDivLossOpts {
 /// log-probabilities.
 #[doc(alias = "KLDivLoss")]
 pub fn kl_div_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_kl_div_loss(c, std::ptr::null(), out)) }
 }
 
@@ -1014,11 +1072,12 @@ pub fn kl_div_loss() -> Result<Module> {
 /// log-probabilities.
 #[doc(alias = "KLDivLoss")]
 pub fn kl_div_loss_with(opts: KlDivLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_kl_div_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`nll_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NllLossOpts<'a>(pub(crate) sys::tt_nn_nll_loss_opts, PhantomData<&'a ()>);
 impl<'a> NllLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -1053,6 +1112,7 @@ impl<'a> NllLossOpts<'a> {
 /// (C), (N, C) or (N, C, d1, ...) and holds log-probabilities.
 #[doc(alias = "NLLLoss")]
 pub fn nll_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_nll_loss(c, std::ptr::null(), out)) }
 }
 
@@ -1060,11 +1120,12 @@ pub fn nll_loss() -> Result<Module> {
 /// (C), (N, C) or (N, C, d1, ...) and holds log-probabilities.
 #[doc(alias = "NLLLoss")]
 pub fn nll_loss_with(opts: NllLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_nll_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`cross_entropy_loss_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CrossEntropyLossOpts<'a>(pub(crate) sys::tt_nn_cross_entropy_loss_opts, PhantomData<&'a ()>);
 impl<'a> CrossEntropyLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -1106,6 +1167,7 @@ impl<'a> CrossEntropyLossOpts<'a> {
 /// indices, (), (N) or (N, d1, ...), or probabilities of the shape of the input.
 #[doc(alias = "CrossEntropyLoss")]
 pub fn cross_entropy_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_cross_entropy_loss(c, std::ptr::null(), out)) }
 }
 
@@ -1113,11 +1175,12 @@ pub fn cross_entropy_loss() -> Result<Module> {
 /// indices, (), (N) or (N, d1, ...), or probabilities of the shape of the input.
 #[doc(alias = "CrossEntropyLoss")]
 pub fn cross_entropy_loss_with(opts: CrossEntropyLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_cross_entropy_loss(c, &opts.0, out)) }
 }
 
 /// Options of [`multihead_attention_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MultiheadAttentionOpts(pub(crate) sys::tt_nn_multihead_attention_opts);
 impl MultiheadAttentionOpts {
     /// Returns all options at their defaults.
@@ -1197,6 +1260,7 @@ impl MultiheadAttentionOpts {
 /// - `num_heads`: number of parallel heads, each of embed_dim / num_heads features
 #[doc(alias = "MultiheadAttention")]
 pub fn multihead_attention(embed_dim: i64, num_heads: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_multihead_attention(c, embed_dim, num_heads, std::ptr::null(), out)) }
 }
 
@@ -1208,11 +1272,12 @@ pub fn multihead_attention(embed_dim: i64, num_heads: i64) -> Result<Module> {
 /// - `num_heads`: number of parallel heads, each of embed_dim / num_heads features
 #[doc(alias = "MultiheadAttention")]
 pub fn multihead_attention_with(embed_dim: i64, num_heads: i64, opts: MultiheadAttentionOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_multihead_attention(c, embed_dim, num_heads, &opts.0, out)) }
 }
 
 /// Options of [`conv1d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv1dOpts<'a>(pub(crate) sys::tt_nn_conv1d_opts, PhantomData<&'a ()>);
 impl<'a> Conv1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1298,6 +1363,7 @@ impl<'a> Conv1dOpts<'a> {
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "Conv1d")]
 pub fn conv1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -1310,11 +1376,12 @@ pub fn conv1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Resul
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "Conv1d")]
 pub fn conv1d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`conv2d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv2dOpts<'a>(pub(crate) sys::tt_nn_conv2d_opts, PhantomData<&'a ()>);
 impl<'a> Conv2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1401,6 +1468,7 @@ impl<'a> Conv2dOpts<'a> {
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "Conv2d")]
 pub fn conv2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -1414,11 +1482,12 @@ pub fn conv2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Resul
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "Conv2d")]
 pub fn conv2d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`conv3d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv3dOpts<'a>(pub(crate) sys::tt_nn_conv3d_opts, PhantomData<&'a ()>);
 impl<'a> Conv3dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1505,6 +1574,7 @@ impl<'a> Conv3dOpts<'a> {
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "Conv3d")]
 pub fn conv3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -1518,11 +1588,12 @@ pub fn conv3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Resul
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "Conv3d")]
 pub fn conv3d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`conv_transpose1d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConvTranspose1dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose1d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1611,6 +1682,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "ConvTranspose1d")]
 pub fn conv_transpose1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv_transpose1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -1624,11 +1696,12 @@ pub fn conv_transpose1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "ConvTranspose1d")]
 pub fn conv_transpose1d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: ConvTranspose1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv_transpose1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`conv_transpose2d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConvTranspose2dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose2d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1718,6 +1791,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "ConvTranspose2d")]
 pub fn conv_transpose2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv_transpose2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -1732,11 +1806,12 @@ pub fn conv_transpose2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "ConvTranspose2d")]
 pub fn conv_transpose2d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: ConvTranspose2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv_transpose2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`conv_transpose3d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConvTranspose3dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose3d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose3dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1826,6 +1901,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "ConvTranspose3d")]
 pub fn conv_transpose3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv_transpose3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -1840,11 +1916,12 @@ pub fn conv_transpose3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "ConvTranspose3d")]
 pub fn conv_transpose3d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: ConvTranspose3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_conv_transpose3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`batch_norm1d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BatchNorm1dOpts(pub(crate) sys::tt_nn_batch_norm1d_opts);
 impl BatchNorm1dOpts {
     /// Returns all options at their defaults.
@@ -1911,6 +1988,7 @@ impl BatchNorm1dOpts {
 /// - `num_features`: C, the number of channels
 #[doc(alias = "BatchNorm1d")]
 pub fn batch_norm1d(num_features: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_batch_norm1d(c, num_features, std::ptr::null(), out)) }
 }
 
@@ -1921,11 +1999,12 @@ pub fn batch_norm1d(num_features: i64) -> Result<Module> {
 /// - `num_features`: C, the number of channels
 #[doc(alias = "BatchNorm1d")]
 pub fn batch_norm1d_with(num_features: i64, opts: BatchNorm1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_batch_norm1d(c, num_features, &opts.0, out)) }
 }
 
 /// Options of [`batch_norm2d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BatchNorm2dOpts(pub(crate) sys::tt_nn_batch_norm2d_opts);
 impl BatchNorm2dOpts {
     /// Returns all options at their defaults.
@@ -1992,6 +2071,7 @@ impl BatchNorm2dOpts {
 /// - `num_features`: C, the number of channels
 #[doc(alias = "BatchNorm2d")]
 pub fn batch_norm2d(num_features: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_batch_norm2d(c, num_features, std::ptr::null(), out)) }
 }
 
@@ -2002,11 +2082,12 @@ pub fn batch_norm2d(num_features: i64) -> Result<Module> {
 /// - `num_features`: C, the number of channels
 #[doc(alias = "BatchNorm2d")]
 pub fn batch_norm2d_with(num_features: i64, opts: BatchNorm2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_batch_norm2d(c, num_features, &opts.0, out)) }
 }
 
 /// Options of [`batch_norm3d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BatchNorm3dOpts(pub(crate) sys::tt_nn_batch_norm3d_opts);
 impl BatchNorm3dOpts {
     /// Returns all options at their defaults.
@@ -2073,6 +2154,7 @@ impl BatchNorm3dOpts {
 /// - `num_features`: C, the number of channels
 #[doc(alias = "BatchNorm3d")]
 pub fn batch_norm3d(num_features: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_batch_norm3d(c, num_features, std::ptr::null(), out)) }
 }
 
@@ -2083,11 +2165,12 @@ pub fn batch_norm3d(num_features: i64) -> Result<Module> {
 /// - `num_features`: C, the number of channels
 #[doc(alias = "BatchNorm3d")]
 pub fn batch_norm3d_with(num_features: i64, opts: BatchNorm3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_batch_norm3d(c, num_features, &opts.0, out)) }
 }
 
 /// Options of [`group_norm_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GroupNormOpts(pub(crate) sys::tt_nn_group_norm_opts);
 impl GroupNormOpts {
     /// Returns all options at their defaults.
@@ -2138,6 +2221,7 @@ impl GroupNormOpts {
 /// - `num_channels`: C, the number of channels
 #[doc(alias = "GroupNorm")]
 pub fn group_norm(num_groups: i64, num_channels: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_group_norm(c, num_groups, num_channels, std::ptr::null(), out)) }
 }
 
@@ -2148,11 +2232,12 @@ pub fn group_norm(num_groups: i64, num_channels: i64) -> Result<Module> {
 /// - `num_channels`: C, the number of channels
 #[doc(alias = "GroupNorm")]
 pub fn group_norm_with(num_groups: i64, num_channels: i64, opts: GroupNormOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_group_norm(c, num_groups, num_channels, &opts.0, out)) }
 }
 
 /// Options of [`rms_norm_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RmsNormOpts(pub(crate) sys::tt_nn_rms_norm_opts);
 impl RmsNormOpts {
     /// Returns all options at their defaults.
@@ -2196,6 +2281,7 @@ impl RmsNormOpts {
 /// - `normalized_shape`: sizes of the last dimensions, over which to normalize
 #[doc(alias = "RMSNorm")]
 pub fn rms_norm(normalized_shape: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_rms_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -2205,11 +2291,12 @@ pub fn rms_norm(normalized_shape: &[i64]) -> Result<Module> {
 /// - `normalized_shape`: sizes of the last dimensions, over which to normalize
 #[doc(alias = "RMSNorm")]
 pub fn rms_norm_with(normalized_shape: &[i64], opts: RmsNormOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_rms_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`max_pool1d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxPool1dOpts<'a>(pub(crate) sys::tt_nn_max_pool1d_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -2263,6 +2350,7 @@ impl<'a> MaxPool1dOpts<'a> {
 /// - `kernel_size`: size of the windows: one number
 #[doc(alias = "MaxPool1d")]
 pub fn max_pool1d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_max_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -2271,11 +2359,12 @@ pub fn max_pool1d(kernel_size: &[i64]) -> Result<Module> {
 /// - `kernel_size`: size of the windows: one number
 #[doc(alias = "MaxPool1d")]
 pub fn max_pool1d_with(kernel_size: &[i64], opts: MaxPool1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_max_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`avg_pool1d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AvgPool1dOpts<'a>(pub(crate) sys::tt_nn_avg_pool1d_opts, PhantomData<&'a ()>);
 impl<'a> AvgPool1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -2321,6 +2410,7 @@ impl<'a> AvgPool1dOpts<'a> {
 /// - `kernel_size`: size of the windows: one number
 #[doc(alias = "AvgPool1d")]
 pub fn avg_pool1d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_avg_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -2329,6 +2419,7 @@ pub fn avg_pool1d(kernel_size: &[i64]) -> Result<Module> {
 /// - `kernel_size`: size of the windows: one number
 #[doc(alias = "AvgPool1d")]
 pub fn avg_pool1d_with(kernel_size: &[i64], opts: AvgPool1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_avg_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
@@ -2339,11 +2430,12 @@ pub fn avg_pool1d_with(kernel_size: &[i64], opts: AvgPool1dOpts) -> Result<Modul
 ///   input
 #[doc(alias = "AdaptiveAvgPool1d")]
 pub fn adaptive_avg_pool1d(output_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_adaptive_avg_pool1d(c, output_size.as_ptr(), output_size.len() as i64, out)) }
 }
 
 /// Options of [`max_pool2d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxPool2dOpts<'a>(pub(crate) sys::tt_nn_max_pool2d_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -2397,6 +2489,7 @@ impl<'a> MaxPool2dOpts<'a> {
 /// - `kernel_size`: size of the windows: (height, width), or one number for both
 #[doc(alias = "MaxPool2d")]
 pub fn max_pool2d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_max_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -2405,11 +2498,12 @@ pub fn max_pool2d(kernel_size: &[i64]) -> Result<Module> {
 /// - `kernel_size`: size of the windows: (height, width), or one number for both
 #[doc(alias = "MaxPool2d")]
 pub fn max_pool2d_with(kernel_size: &[i64], opts: MaxPool2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_max_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`avg_pool2d_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AvgPool2dOpts<'a>(pub(crate) sys::tt_nn_avg_pool2d_opts, PhantomData<&'a ()>);
 impl<'a> AvgPool2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -2462,6 +2556,7 @@ impl<'a> AvgPool2dOpts<'a> {
 /// - `kernel_size`: size of the windows: (height, width), or one number for both
 #[doc(alias = "AvgPool2d")]
 pub fn avg_pool2d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_avg_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -2470,6 +2565,7 @@ pub fn avg_pool2d(kernel_size: &[i64]) -> Result<Module> {
 /// - `kernel_size`: size of the windows: (height, width), or one number for both
 #[doc(alias = "AvgPool2d")]
 pub fn avg_pool2d_with(kernel_size: &[i64], opts: AvgPool2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_avg_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
 }
 
@@ -2480,5 +2576,6 @@ pub fn avg_pool2d_with(kernel_size: &[i64], opts: AvgPool2dOpts) -> Result<Modul
 ///   in Python) keeps the size of the input
 #[doc(alias = "AdaptiveAvgPool2d")]
 pub fn adaptive_avg_pool2d(output_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_adaptive_avg_pool2d(c, output_size.as_ptr(), output_size.len() as i64, out)) }
 }

@@ -8,7 +8,10 @@ impl ops::Add<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: Tensor) -> Tensor {
-        Tensor::add(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::add(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<&Tensor> for Tensor {
@@ -16,7 +19,10 @@ impl ops::Add<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: &Tensor) -> Tensor {
-        Tensor::add(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::add(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<f64> for Tensor {
@@ -24,7 +30,10 @@ impl ops::Add<f64> for Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: f64) -> Tensor {
-        self.add_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.add_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<Tensor> for f64 {
@@ -32,7 +41,10 @@ impl ops::Add<Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn add(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.add_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.add_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<i64> for Tensor {
@@ -40,7 +52,10 @@ impl ops::Add<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: i64) -> Tensor {
-        self.add_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.add_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<Tensor> for i64 {
@@ -48,7 +63,10 @@ impl ops::Add<Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn add(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.add_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.add_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<Tensor> for &Tensor {
@@ -56,7 +74,10 @@ impl ops::Add<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: Tensor) -> Tensor {
-        Tensor::add(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::add(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<&Tensor> for &Tensor {
@@ -64,7 +85,10 @@ impl ops::Add<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: &Tensor) -> Tensor {
-        Tensor::add(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::add(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<f64> for &Tensor {
@@ -72,7 +96,10 @@ impl ops::Add<f64> for &Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: f64) -> Tensor {
-        self.add_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.add_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<&Tensor> for f64 {
@@ -80,7 +107,10 @@ impl ops::Add<&Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn add(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.add_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.add_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<i64> for &Tensor {
@@ -88,7 +118,10 @@ impl ops::Add<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn add(self, other: i64) -> Tensor {
-        self.add_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.add_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Add<&Tensor> for i64 {
@@ -96,7 +129,54 @@ impl ops::Add<&Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn add(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.add_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.add_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::AddAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn add_assign(&mut self, other: Tensor) {
+        *self = match Tensor::add(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::AddAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn add_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::add(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::AddAssign<f64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn add_assign(&mut self, other: f64) {
+        *self = match self.add_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::AddAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn add_assign(&mut self, other: i64) {
+        *self = match self.add_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::Sub<Tensor> for Tensor {
@@ -104,7 +184,10 @@ impl ops::Sub<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: Tensor) -> Tensor {
-        Tensor::sub(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::sub(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<&Tensor> for Tensor {
@@ -112,7 +195,10 @@ impl ops::Sub<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: &Tensor) -> Tensor {
-        Tensor::sub(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::sub(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<f64> for Tensor {
@@ -120,7 +206,10 @@ impl ops::Sub<f64> for Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: f64) -> Tensor {
-        self.sub_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.sub_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<Tensor> for f64 {
@@ -128,7 +217,10 @@ impl ops::Sub<Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn sub(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.rsub_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.rsub_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<i64> for Tensor {
@@ -136,7 +228,10 @@ impl ops::Sub<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: i64) -> Tensor {
-        self.sub_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.sub_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<Tensor> for i64 {
@@ -144,7 +239,10 @@ impl ops::Sub<Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn sub(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.rsub_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.rsub_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<Tensor> for &Tensor {
@@ -152,7 +250,10 @@ impl ops::Sub<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: Tensor) -> Tensor {
-        Tensor::sub(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::sub(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<&Tensor> for &Tensor {
@@ -160,7 +261,10 @@ impl ops::Sub<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: &Tensor) -> Tensor {
-        Tensor::sub(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::sub(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<f64> for &Tensor {
@@ -168,7 +272,10 @@ impl ops::Sub<f64> for &Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: f64) -> Tensor {
-        self.sub_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.sub_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<&Tensor> for f64 {
@@ -176,7 +283,10 @@ impl ops::Sub<&Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn sub(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.rsub_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.rsub_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<i64> for &Tensor {
@@ -184,7 +294,10 @@ impl ops::Sub<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn sub(self, other: i64) -> Tensor {
-        self.sub_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.sub_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Sub<&Tensor> for i64 {
@@ -192,7 +305,54 @@ impl ops::Sub<&Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn sub(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.rsub_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.rsub_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::SubAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn sub_assign(&mut self, other: Tensor) {
+        *self = match Tensor::sub(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::SubAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn sub_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::sub(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::SubAssign<f64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn sub_assign(&mut self, other: f64) {
+        *self = match self.sub_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::SubAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn sub_assign(&mut self, other: i64) {
+        *self = match self.sub_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::Mul<Tensor> for Tensor {
@@ -200,7 +360,10 @@ impl ops::Mul<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: Tensor) -> Tensor {
-        Tensor::mul(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::mul(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<&Tensor> for Tensor {
@@ -208,7 +371,10 @@ impl ops::Mul<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: &Tensor) -> Tensor {
-        Tensor::mul(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::mul(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<f64> for Tensor {
@@ -216,7 +382,10 @@ impl ops::Mul<f64> for Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: f64) -> Tensor {
-        self.mul_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.mul_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<Tensor> for f64 {
@@ -224,7 +393,10 @@ impl ops::Mul<Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn mul(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<i64> for Tensor {
@@ -232,7 +404,10 @@ impl ops::Mul<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: i64) -> Tensor {
-        self.mul_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.mul_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<Tensor> for i64 {
@@ -240,7 +415,10 @@ impl ops::Mul<Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn mul(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<Tensor> for &Tensor {
@@ -248,7 +426,10 @@ impl ops::Mul<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: Tensor) -> Tensor {
-        Tensor::mul(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::mul(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<&Tensor> for &Tensor {
@@ -256,7 +437,10 @@ impl ops::Mul<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: &Tensor) -> Tensor {
-        Tensor::mul(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::mul(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<f64> for &Tensor {
@@ -264,7 +448,10 @@ impl ops::Mul<f64> for &Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: f64) -> Tensor {
-        self.mul_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.mul_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<&Tensor> for f64 {
@@ -272,7 +459,10 @@ impl ops::Mul<&Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn mul(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<i64> for &Tensor {
@@ -280,7 +470,10 @@ impl ops::Mul<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn mul(self, other: i64) -> Tensor {
-        self.mul_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.mul_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Mul<&Tensor> for i64 {
@@ -288,7 +481,54 @@ impl ops::Mul<&Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn mul(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::MulAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn mul_assign(&mut self, other: Tensor) {
+        *self = match Tensor::mul(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::MulAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn mul_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::mul(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::MulAssign<f64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn mul_assign(&mut self, other: f64) {
+        *self = match self.mul_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::MulAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn mul_assign(&mut self, other: i64) {
+        *self = match self.mul_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::Div<Tensor> for Tensor {
@@ -296,7 +536,10 @@ impl ops::Div<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: Tensor) -> Tensor {
-        Tensor::div(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::div(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<&Tensor> for Tensor {
@@ -304,7 +547,10 @@ impl ops::Div<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: &Tensor) -> Tensor {
-        Tensor::div(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::div(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<f64> for Tensor {
@@ -312,7 +558,10 @@ impl ops::Div<f64> for Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: f64) -> Tensor {
-        self.div_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.div_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<Tensor> for f64 {
@@ -320,7 +569,10 @@ impl ops::Div<Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn div(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.reciprocal()?.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.reciprocal()?.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<i64> for Tensor {
@@ -328,7 +580,10 @@ impl ops::Div<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: i64) -> Tensor {
-        self.div_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.div_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<Tensor> for i64 {
@@ -336,7 +591,10 @@ impl ops::Div<Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn div(self, other: Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.reciprocal()?.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(&other, self, |x, n| x.reciprocal()?.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<Tensor> for &Tensor {
@@ -344,7 +602,10 @@ impl ops::Div<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: Tensor) -> Tensor {
-        Tensor::div(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::div(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<&Tensor> for &Tensor {
@@ -352,7 +613,10 @@ impl ops::Div<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: &Tensor) -> Tensor {
-        Tensor::div(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::div(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<f64> for &Tensor {
@@ -360,7 +624,10 @@ impl ops::Div<f64> for &Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: f64) -> Tensor {
-        self.div_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.div_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<&Tensor> for f64 {
@@ -368,7 +635,10 @@ impl ops::Div<&Tensor> for f64 {
     #[inline]
     #[track_caller]
     fn div(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.reciprocal()?.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.reciprocal()?.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<i64> for &Tensor {
@@ -376,7 +646,10 @@ impl ops::Div<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn div(self, other: i64) -> Tensor {
-        self.div_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.div_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Div<&Tensor> for i64 {
@@ -384,7 +657,54 @@ impl ops::Div<&Tensor> for i64 {
     #[inline]
     #[track_caller]
     fn div(self, other: &Tensor) -> Tensor {
-        flip(&other, self, |x, n| x.reciprocal()?.mul_scalar(n)).unwrap_or_else(|e| refuse(e))
+        match flip(other, self, |x, n| x.reciprocal()?.mul_scalar(n)) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::DivAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn div_assign(&mut self, other: Tensor) {
+        *self = match Tensor::div(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::DivAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn div_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::div(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::DivAssign<f64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn div_assign(&mut self, other: f64) {
+        *self = match self.div_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::DivAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn div_assign(&mut self, other: i64) {
+        *self = match self.div_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::Rem<Tensor> for Tensor {
@@ -392,7 +712,10 @@ impl ops::Rem<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn rem(self, other: Tensor) -> Tensor {
-        Tensor::remainder(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::remainder(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Rem<&Tensor> for Tensor {
@@ -400,7 +723,10 @@ impl ops::Rem<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn rem(self, other: &Tensor) -> Tensor {
-        Tensor::remainder(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::remainder(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Rem<i64> for Tensor {
@@ -408,7 +734,10 @@ impl ops::Rem<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn rem(self, other: i64) -> Tensor {
-        self.remainder_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.remainder_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Rem<Tensor> for &Tensor {
@@ -416,7 +745,10 @@ impl ops::Rem<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn rem(self, other: Tensor) -> Tensor {
-        Tensor::remainder(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::remainder(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Rem<&Tensor> for &Tensor {
@@ -424,7 +756,10 @@ impl ops::Rem<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn rem(self, other: &Tensor) -> Tensor {
-        Tensor::remainder(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::remainder(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Rem<i64> for &Tensor {
@@ -432,7 +767,43 @@ impl ops::Rem<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn rem(self, other: i64) -> Tensor {
-        self.remainder_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.remainder_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::RemAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn rem_assign(&mut self, other: Tensor) {
+        *self = match Tensor::remainder(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::RemAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn rem_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::remainder(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::RemAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn rem_assign(&mut self, other: i64) {
+        *self = match self.remainder_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::Neg for Tensor {
@@ -440,7 +811,10 @@ impl ops::Neg for Tensor {
     #[inline]
     #[track_caller]
     fn neg(self) -> Tensor {
-        Tensor::neg(&self).unwrap_or_else(|e| refuse(e))
+        match Tensor::neg(&self) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Neg for &Tensor {
@@ -448,7 +822,10 @@ impl ops::Neg for &Tensor {
     #[inline]
     #[track_caller]
     fn neg(self) -> Tensor {
-        Tensor::neg(self).unwrap_or_else(|e| refuse(e))
+        match Tensor::neg(self) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitAnd<Tensor> for Tensor {
@@ -456,7 +833,10 @@ impl ops::BitAnd<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn bitand(self, other: Tensor) -> Tensor {
-        Tensor::bitwise_and(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_and(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitAnd<&Tensor> for Tensor {
@@ -464,7 +844,10 @@ impl ops::BitAnd<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn bitand(self, other: &Tensor) -> Tensor {
-        Tensor::bitwise_and(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_and(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitAnd<i64> for Tensor {
@@ -472,7 +855,10 @@ impl ops::BitAnd<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn bitand(self, other: i64) -> Tensor {
-        self.bitwise_and_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.bitwise_and_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitAnd<Tensor> for &Tensor {
@@ -480,7 +866,10 @@ impl ops::BitAnd<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitand(self, other: Tensor) -> Tensor {
-        Tensor::bitwise_and(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_and(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitAnd<&Tensor> for &Tensor {
@@ -488,7 +877,10 @@ impl ops::BitAnd<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitand(self, other: &Tensor) -> Tensor {
-        Tensor::bitwise_and(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_and(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitAnd<i64> for &Tensor {
@@ -496,7 +888,43 @@ impl ops::BitAnd<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitand(self, other: i64) -> Tensor {
-        self.bitwise_and_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.bitwise_and_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitAndAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitand_assign(&mut self, other: Tensor) {
+        *self = match Tensor::bitwise_and(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitAndAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitand_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::bitwise_and(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitAndAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitand_assign(&mut self, other: i64) {
+        *self = match self.bitwise_and_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::BitOr<Tensor> for Tensor {
@@ -504,7 +932,10 @@ impl ops::BitOr<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn bitor(self, other: Tensor) -> Tensor {
-        Tensor::bitwise_or(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_or(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitOr<&Tensor> for Tensor {
@@ -512,7 +943,10 @@ impl ops::BitOr<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn bitor(self, other: &Tensor) -> Tensor {
-        Tensor::bitwise_or(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_or(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitOr<i64> for Tensor {
@@ -520,7 +954,10 @@ impl ops::BitOr<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn bitor(self, other: i64) -> Tensor {
-        self.bitwise_or_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.bitwise_or_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitOr<Tensor> for &Tensor {
@@ -528,7 +965,10 @@ impl ops::BitOr<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitor(self, other: Tensor) -> Tensor {
-        Tensor::bitwise_or(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_or(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitOr<&Tensor> for &Tensor {
@@ -536,7 +976,10 @@ impl ops::BitOr<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitor(self, other: &Tensor) -> Tensor {
-        Tensor::bitwise_or(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_or(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitOr<i64> for &Tensor {
@@ -544,7 +987,43 @@ impl ops::BitOr<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitor(self, other: i64) -> Tensor {
-        self.bitwise_or_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.bitwise_or_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitOrAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitor_assign(&mut self, other: Tensor) {
+        *self = match Tensor::bitwise_or(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitOrAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitor_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::bitwise_or(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitOrAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitor_assign(&mut self, other: i64) {
+        *self = match self.bitwise_or_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::BitXor<Tensor> for Tensor {
@@ -552,7 +1031,10 @@ impl ops::BitXor<Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn bitxor(self, other: Tensor) -> Tensor {
-        Tensor::bitwise_xor(&self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_xor(&self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitXor<&Tensor> for Tensor {
@@ -560,7 +1042,10 @@ impl ops::BitXor<&Tensor> for Tensor {
     #[inline]
     #[track_caller]
     fn bitxor(self, other: &Tensor) -> Tensor {
-        Tensor::bitwise_xor(&self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_xor(&self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitXor<i64> for Tensor {
@@ -568,7 +1053,10 @@ impl ops::BitXor<i64> for Tensor {
     #[inline]
     #[track_caller]
     fn bitxor(self, other: i64) -> Tensor {
-        self.bitwise_xor_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.bitwise_xor_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitXor<Tensor> for &Tensor {
@@ -576,7 +1064,10 @@ impl ops::BitXor<Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitxor(self, other: Tensor) -> Tensor {
-        Tensor::bitwise_xor(self, &other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_xor(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitXor<&Tensor> for &Tensor {
@@ -584,7 +1075,10 @@ impl ops::BitXor<&Tensor> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitxor(self, other: &Tensor) -> Tensor {
-        Tensor::bitwise_xor(self, other).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_xor(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::BitXor<i64> for &Tensor {
@@ -592,7 +1086,43 @@ impl ops::BitXor<i64> for &Tensor {
     #[inline]
     #[track_caller]
     fn bitxor(self, other: i64) -> Tensor {
-        self.bitwise_xor_scalar(other).unwrap_or_else(|e| refuse(e))
+        match self.bitwise_xor_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitXorAssign<Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitxor_assign(&mut self, other: Tensor) {
+        *self = match Tensor::bitwise_xor(self, &other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitXorAssign<&Tensor> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitxor_assign(&mut self, other: &Tensor) {
+        *self = match Tensor::bitwise_xor(self, other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
+    }
+}
+/// The result takes the place of `self`; what shares its memory keeps its values.
+impl ops::BitXorAssign<i64> for Tensor {
+    #[inline]
+    #[track_caller]
+    fn bitxor_assign(&mut self, other: i64) {
+        *self = match self.bitwise_xor_scalar(other) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        };
     }
 }
 impl ops::Not for Tensor {
@@ -600,7 +1130,10 @@ impl ops::Not for Tensor {
     #[inline]
     #[track_caller]
     fn not(self) -> Tensor {
-        Tensor::bitwise_not(&self).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_not(&self) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 impl ops::Not for &Tensor {
@@ -608,7 +1141,10 @@ impl ops::Not for &Tensor {
     #[inline]
     #[track_caller]
     fn not(self) -> Tensor {
-        Tensor::bitwise_not(self).unwrap_or_else(|e| refuse(e))
+        match Tensor::bitwise_not(self) {
+            Ok(result) => result,
+            Err(e) => refuse(e),
+        }
     }
 }
 fn flip(

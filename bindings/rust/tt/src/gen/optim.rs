@@ -2,7 +2,7 @@
 use crate::prelude::*;
 
 /// Options of [`sgd_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SgdOpts(pub(crate) sys::tt_optim_sgd_opts);
 impl SgdOpts {
     /// Returns all options at their defaults.
@@ -59,8 +59,9 @@ impl SgdOpts {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "SGD")]
-pub fn sgd(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn sgd(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -70,13 +71,14 @@ pub fn sgd(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "SGD")]
-pub fn sgd_with(params: &[impl Borrow<Tensor>], opts: SgdOpts) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn sgd_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: SgdOpts) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`adam_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AdamOpts(pub(crate) sys::tt_optim_adam_opts);
 impl AdamOpts {
     /// Returns all options at their defaults.
@@ -141,8 +143,9 @@ impl AdamOpts {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adam")]
-pub fn adam(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn adam(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -152,13 +155,14 @@ pub fn adam(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adam")]
-pub fn adam_with(params: &[impl Borrow<Tensor>], opts: AdamOpts) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn adam_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamOpts) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`adamw_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AdamwOpts(pub(crate) sys::tt_optim_adamw_opts);
 impl AdamwOpts {
     /// Returns all options at their defaults.
@@ -215,8 +219,9 @@ impl AdamwOpts {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "AdamW")]
-pub fn adamw(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn adamw(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -225,13 +230,14 @@ pub fn adamw(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "AdamW")]
-pub fn adamw_with(params: &[impl Borrow<Tensor>], opts: AdamwOpts) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn adamw_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamwOpts) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`rmsprop_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RmspropOpts(pub(crate) sys::tt_optim_rmsprop_opts);
 impl RmspropOpts {
     /// Returns all options at their defaults.
@@ -295,8 +301,9 @@ impl RmspropOpts {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "RMSprop")]
-pub fn rmsprop(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn rmsprop(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -305,13 +312,14 @@ pub fn rmsprop(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "RMSprop")]
-pub fn rmsprop_with(params: &[impl Borrow<Tensor>], opts: RmspropOpts) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn rmsprop_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: RmspropOpts) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
 }
 
 /// Options of [`adagrad_with`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AdagradOpts(pub(crate) sys::tt_optim_adagrad_opts);
 impl AdagradOpts {
     /// Returns all options at their defaults.
@@ -367,8 +375,9 @@ impl AdagradOpts {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adagrad")]
-pub fn adagrad(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn adagrad(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
 }
 
@@ -377,7 +386,8 @@ pub fn adagrad(params: &[impl Borrow<Tensor>]) -> Result<Optimizer> {
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adagrad")]
-pub fn adagrad_with(params: &[impl Borrow<Tensor>], opts: AdagradOpts) -> Result<Optimizer> {
-    let params = raw_list(params);
+pub fn adagrad_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdagradOpts) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
 }

@@ -2,7 +2,7 @@
 use crate::prelude::*;
 
 /// Options of `hardtanh`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HardtanhOpts(pub(crate) sys::tt_hardtanh_opts);
 impl HardtanhOpts {
     /// Returns all options at their defaults.
@@ -26,7 +26,7 @@ impl HardtanhOpts {
 }
 
 /// Options of `leaky_relu`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LeakyReluOpts(pub(crate) sys::tt_leaky_relu_opts);
 impl LeakyReluOpts {
     /// Returns all options at their defaults.
@@ -43,7 +43,7 @@ impl LeakyReluOpts {
 }
 
 /// Options of `elu`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EluOpts(pub(crate) sys::tt_elu_opts);
 impl EluOpts {
     /// Returns all options at their defaults.
@@ -60,7 +60,7 @@ impl EluOpts {
 }
 
 /// Options of `gelu`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GeluOpts(pub(crate) sys::tt_gelu_opts);
 impl GeluOpts {
     /// Returns all options at their defaults.
@@ -78,7 +78,7 @@ impl GeluOpts {
 }
 
 /// Options of `softplus`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SoftplusOpts(pub(crate) sys::tt_softplus_opts);
 impl SoftplusOpts {
     /// Returns all options at their defaults.
@@ -102,7 +102,7 @@ impl SoftplusOpts {
 }
 
 /// Options of `glu`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GluOpts(pub(crate) sys::tt_glu_opts);
 impl GluOpts {
     /// Returns all options at their defaults.
@@ -119,7 +119,7 @@ impl GluOpts {
 }
 
 /// Options of `add`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AddOpts(pub(crate) sys::tt_add_opts);
 impl AddOpts {
     /// Returns all options at their defaults.
@@ -139,7 +139,7 @@ impl AddOpts {
 pub type AddScalarOpts = AddOpts;
 
 /// Options of `sub`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SubOpts(pub(crate) sys::tt_sub_opts);
 impl SubOpts {
     /// Returns all options at their defaults.
@@ -159,7 +159,7 @@ impl SubOpts {
 pub type SubScalarOpts = SubOpts;
 
 /// Options of `rsub`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RsubOpts(pub(crate) sys::tt_rsub_opts);
 impl RsubOpts {
     /// Returns all options at their defaults.
@@ -179,7 +179,7 @@ impl RsubOpts {
 pub type RsubScalarOpts = RsubOpts;
 
 /// Options of `div`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DivOpts(pub(crate) sys::tt_div_opts);
 impl DivOpts {
     /// Returns all options at their defaults.
@@ -200,7 +200,7 @@ impl DivOpts {
 pub type DivScalarOpts = DivOpts;
 
 /// Options of `cat`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CatOpts(pub(crate) sys::tt_cat_opts);
 impl CatOpts {
     /// Returns all options at their defaults.
@@ -217,7 +217,7 @@ impl CatOpts {
 }
 
 /// Options of `stack`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StackOpts(pub(crate) sys::tt_stack_opts);
 impl StackOpts {
     /// Returns all options at their defaults.
@@ -234,7 +234,7 @@ impl StackOpts {
 }
 
 /// Options of `split`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SplitOpts(pub(crate) sys::tt_split_opts);
 impl SplitOpts {
     /// Returns all options at their defaults.
@@ -251,7 +251,7 @@ impl SplitOpts {
 }
 
 /// Options of `split_with_sizes`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SplitWithSizesOpts(pub(crate) sys::tt_split_with_sizes_opts);
 impl SplitWithSizesOpts {
     /// Returns all options at their defaults.
@@ -268,7 +268,7 @@ impl SplitWithSizesOpts {
 }
 
 /// Options of `chunk`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ChunkOpts(pub(crate) sys::tt_chunk_opts);
 impl ChunkOpts {
     /// Returns all options at their defaults.
@@ -285,7 +285,7 @@ impl ChunkOpts {
 }
 
 /// Options of `pad`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PadOpts(pub(crate) sys::tt_pad_opts);
 impl PadOpts {
     /// Returns all options at their defaults.
@@ -310,7 +310,7 @@ impl PadOpts {
 }
 
 /// Options of `constant_pad_nd`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantPadNdOpts(pub(crate) sys::tt_constant_pad_nd_opts);
 impl ConstantPadNdOpts {
     /// Returns all options at their defaults.
@@ -327,7 +327,7 @@ impl ConstantPadNdOpts {
 }
 
 /// Options of `scaled_dot_product_attention`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ScaledDotProductAttentionOpts<'a>(pub(crate) sys::tt_scaled_dot_product_attention_opts, PhantomData<&'a ()>);
 impl<'a> ScaledDotProductAttentionOpts<'a> {
     /// Returns all options at their defaults.
@@ -374,7 +374,7 @@ impl<'a> ScaledDotProductAttentionOpts<'a> {
 }
 
 /// Options of `conv1d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv1dOpts<'a>(pub(crate) sys::tt_conv1d_opts, PhantomData<&'a ()>);
 impl<'a> Conv1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -415,7 +415,7 @@ impl<'a> Conv1dOpts<'a> {
 }
 
 /// Options of `conv1d_padding`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv1dPaddingOpts<'a>(pub(crate) sys::tt_conv1d_padding_opts, PhantomData<&'a ()>);
 impl<'a> Conv1dPaddingOpts<'a> {
     /// Returns all options at their defaults.
@@ -448,7 +448,7 @@ impl<'a> Conv1dPaddingOpts<'a> {
 }
 
 /// Options of `conv2d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv2dOpts<'a>(pub(crate) sys::tt_conv2d_opts, PhantomData<&'a ()>);
 impl<'a> Conv2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -489,7 +489,7 @@ impl<'a> Conv2dOpts<'a> {
 }
 
 /// Options of `conv2d_padding`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv2dPaddingOpts<'a>(pub(crate) sys::tt_conv2d_padding_opts, PhantomData<&'a ()>);
 impl<'a> Conv2dPaddingOpts<'a> {
     /// Returns all options at their defaults.
@@ -522,7 +522,7 @@ impl<'a> Conv2dPaddingOpts<'a> {
 }
 
 /// Options of `conv3d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv3dOpts<'a>(pub(crate) sys::tt_conv3d_opts, PhantomData<&'a ()>);
 impl<'a> Conv3dOpts<'a> {
     /// Returns all options at their defaults.
@@ -563,7 +563,7 @@ impl<'a> Conv3dOpts<'a> {
 }
 
 /// Options of `conv3d_padding`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conv3dPaddingOpts<'a>(pub(crate) sys::tt_conv3d_padding_opts, PhantomData<&'a ()>);
 impl<'a> Conv3dPaddingOpts<'a> {
     /// Returns all options at their defaults.
@@ -596,7 +596,7 @@ impl<'a> Conv3dPaddingOpts<'a> {
 }
 
 /// Options of `conv_transpose1d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConvTranspose1dOpts<'a>(pub(crate) sys::tt_conv_transpose1d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -647,7 +647,7 @@ impl<'a> ConvTranspose1dOpts<'a> {
 }
 
 /// Options of `conv_transpose2d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConvTranspose2dOpts<'a>(pub(crate) sys::tt_conv_transpose2d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -698,7 +698,7 @@ impl<'a> ConvTranspose2dOpts<'a> {
 }
 
 /// Options of `conv_transpose3d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConvTranspose3dOpts<'a>(pub(crate) sys::tt_conv_transpose3d_opts, PhantomData<&'a ()>);
 impl<'a> ConvTranspose3dOpts<'a> {
     /// Returns all options at their defaults.
@@ -749,7 +749,7 @@ impl<'a> ConvTranspose3dOpts<'a> {
 }
 
 /// Options of `copy`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CopyOpts(pub(crate) sys::tt_clone_opts);
 impl CopyOpts {
     /// Returns all options at their defaults.
@@ -767,7 +767,7 @@ impl CopyOpts {
 }
 
 /// Options of `to`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ToOpts(pub(crate) sys::tt_to_opts);
 impl ToOpts {
     /// Returns all options at their defaults.
@@ -805,7 +805,7 @@ impl ToOpts {
 }
 
 /// Options of `empty`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EmptyOpts(pub(crate) sys::tt_empty_opts);
 impl EmptyOpts {
     /// Returns all options at their defaults.
@@ -829,7 +829,7 @@ impl EmptyOpts {
 }
 
 /// Options of `zeros`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ZerosOpts(pub(crate) sys::tt_zeros_opts);
 impl ZerosOpts {
     /// Returns all options at their defaults.
@@ -853,7 +853,7 @@ impl ZerosOpts {
 }
 
 /// Options of `ones`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OnesOpts(pub(crate) sys::tt_ones_opts);
 impl OnesOpts {
     /// Returns all options at their defaults.
@@ -877,7 +877,7 @@ impl OnesOpts {
 }
 
 /// Options of `full`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FullOpts(pub(crate) sys::tt_full_opts);
 impl FullOpts {
     /// Returns all options at their defaults.
@@ -901,7 +901,7 @@ impl FullOpts {
 }
 
 /// Options of `arange`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ArangeOpts(pub(crate) sys::tt_arange_opts);
 impl ArangeOpts {
     /// Returns all options at their defaults.
@@ -932,7 +932,7 @@ impl ArangeOpts {
 }
 
 /// Options of `empty_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EmptyLikeOpts(pub(crate) sys::tt_empty_like_opts);
 impl EmptyLikeOpts {
     /// Returns all options at their defaults.
@@ -956,7 +956,7 @@ impl EmptyLikeOpts {
 }
 
 /// Options of `zeros_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ZerosLikeOpts(pub(crate) sys::tt_zeros_like_opts);
 impl ZerosLikeOpts {
     /// Returns all options at their defaults.
@@ -980,7 +980,7 @@ impl ZerosLikeOpts {
 }
 
 /// Options of `ones_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OnesLikeOpts(pub(crate) sys::tt_ones_like_opts);
 impl OnesLikeOpts {
     /// Returns all options at their defaults.
@@ -1004,7 +1004,7 @@ impl OnesLikeOpts {
 }
 
 /// Options of `full_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FullLikeOpts(pub(crate) sys::tt_full_like_opts);
 impl FullLikeOpts {
     /// Returns all options at their defaults.
@@ -1028,7 +1028,7 @@ impl FullLikeOpts {
 }
 
 /// Options of `eye`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EyeOpts(pub(crate) sys::tt_eye_opts);
 impl EyeOpts {
     /// Returns all options at their defaults.
@@ -1059,7 +1059,7 @@ impl EyeOpts {
 }
 
 /// Options of `linspace`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LinspaceOpts(pub(crate) sys::tt_linspace_opts);
 impl LinspaceOpts {
     /// Returns all options at their defaults.
@@ -1083,7 +1083,7 @@ impl LinspaceOpts {
 }
 
 /// Options of `index_add`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct IndexAddOpts(pub(crate) sys::tt_index_add_opts);
 impl IndexAddOpts {
     /// Returns all options at their defaults.
@@ -1100,7 +1100,7 @@ impl IndexAddOpts {
 }
 
 /// Options of `embedding`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct EmbeddingOpts(pub(crate) sys::tt_embedding_opts);
 impl EmbeddingOpts {
     /// Returns all options at their defaults.
@@ -1117,7 +1117,7 @@ impl EmbeddingOpts {
 }
 
 /// Options of `scatter`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ScatterOpts(pub(crate) sys::tt_scatter_opts);
 impl ScatterOpts {
     /// Returns all options at their defaults.
@@ -1138,7 +1138,7 @@ impl ScatterOpts {
 pub type ScatterValueOpts = ScatterOpts;
 
 /// Options of `take_along_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TakeAlongDimOpts(pub(crate) sys::tt_take_along_dim_opts);
 impl TakeAlongDimOpts {
     /// Returns all options at their defaults.
@@ -1155,7 +1155,7 @@ impl TakeAlongDimOpts {
 }
 
 /// Options of `one_hot`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OneHotOpts(pub(crate) sys::tt_one_hot_opts);
 impl OneHotOpts {
     /// Returns all options at their defaults.
@@ -1172,7 +1172,7 @@ impl OneHotOpts {
 }
 
 /// Options of `tril`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TrilOpts(pub(crate) sys::tt_tril_opts);
 impl TrilOpts {
     /// Returns all options at their defaults.
@@ -1189,7 +1189,7 @@ impl TrilOpts {
 }
 
 /// Options of `triu`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TriuOpts(pub(crate) sys::tt_triu_opts);
 impl TriuOpts {
     /// Returns all options at their defaults.
@@ -1206,7 +1206,7 @@ impl TriuOpts {
 }
 
 /// Options of `nuclear_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NuclearNormOpts<'a>(pub(crate) sys::tt_nuclear_norm_opts, PhantomData<&'a ()>);
 impl<'a> NuclearNormOpts<'a> {
     /// Returns all options at their defaults.
@@ -1231,7 +1231,7 @@ impl<'a> NuclearNormOpts<'a> {
 }
 
 /// Options of `l1_loss`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct L1LossOpts<'a>(pub(crate) sys::tt_l1_loss_opts, PhantomData<&'a ()>);
 impl<'a> L1LossOpts<'a> {
     /// Returns all options at their defaults.
@@ -1255,7 +1255,7 @@ impl<'a> L1LossOpts<'a> {
 }
 
 /// Options of `mse_loss`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MseLossOpts<'a>(pub(crate) sys::tt_mse_loss_opts, PhantomData<&'a ()>);
 impl<'a> MseLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -1280,7 +1280,7 @@ impl<'a> MseLossOpts<'a> {
 }
 
 /// Options of `smooth_l1_loss`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SmoothL1LossOpts(pub(crate) sys::tt_smooth_l1_loss_opts);
 impl SmoothL1LossOpts {
     /// Returns all options at their defaults.
@@ -1304,7 +1304,7 @@ impl SmoothL1LossOpts {
 }
 
 /// Options of `huber_loss`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HuberLossOpts<'a>(pub(crate) sys::tt_huber_loss_opts, PhantomData<&'a ()>);
 impl<'a> HuberLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -1335,7 +1335,7 @@ impl<'a> HuberLossOpts<'a> {
 }
 
 /// Options of `binary_cross_entropy`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BinaryCrossEntropyOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_opts, PhantomData<&'a ()>);
 impl<'a> BinaryCrossEntropyOpts<'a> {
     /// Returns all options at their defaults.
@@ -1359,7 +1359,7 @@ impl<'a> BinaryCrossEntropyOpts<'a> {
 }
 
 /// Options of `binary_cross_entropy_with_logits`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BinaryCrossEntropyWithLogitsOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_with_logits_opts, PhantomData<&'a ()>);
 impl<'a> BinaryCrossEntropyWithLogitsOpts<'a> {
     /// Returns all options at their defaults.
@@ -1391,7 +1391,7 @@ impl<'a> BinaryCrossEntropyWithLogitsOpts<'a> {
 }
 
 /// Options of `kl_div`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct KlDivOpts(pub(crate) sys::tt_kl_div_opts);
 impl KlDivOpts {
     /// Returns all options at their defaults.
@@ -1416,7 +1416,7 @@ impl KlDivOpts {
 }
 
 /// Options of `nll_loss`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NllLossOpts<'a>(pub(crate) sys::tt_nll_loss_opts, PhantomData<&'a ()>);
 impl<'a> NllLossOpts<'a> {
     /// Returns all options at their defaults.
@@ -1447,7 +1447,7 @@ impl<'a> NllLossOpts<'a> {
 }
 
 /// Options of `cross_entropy`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CrossEntropyOpts<'a>(pub(crate) sys::tt_cross_entropy_opts, PhantomData<&'a ()>);
 impl<'a> CrossEntropyOpts<'a> {
     /// Returns all options at their defaults.
@@ -1486,7 +1486,7 @@ impl<'a> CrossEntropyOpts<'a> {
 }
 
 /// Options of `addmm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AddmmOpts(pub(crate) sys::tt_addmm_opts);
 impl AddmmOpts {
     /// Returns all options at their defaults.
@@ -1510,7 +1510,7 @@ impl AddmmOpts {
 }
 
 /// Options of `baddbmm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BaddbmmOpts(pub(crate) sys::tt_baddbmm_opts);
 impl BaddbmmOpts {
     /// Returns all options at their defaults.
@@ -1534,7 +1534,7 @@ impl BaddbmmOpts {
 }
 
 /// Options of `batch_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BatchNormOpts(pub(crate) sys::tt_batch_norm_opts);
 impl BatchNormOpts {
     /// Returns all options at their defaults.
@@ -1565,7 +1565,7 @@ impl BatchNormOpts {
 }
 
 /// Options of `group_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GroupNormOpts(pub(crate) sys::tt_group_norm_opts);
 impl GroupNormOpts {
     /// Returns all options at their defaults.
@@ -1582,7 +1582,7 @@ impl GroupNormOpts {
 }
 
 /// Options of `instance_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct InstanceNormOpts(pub(crate) sys::tt_instance_norm_opts);
 impl InstanceNormOpts {
     /// Returns all options at their defaults.
@@ -1613,7 +1613,7 @@ impl InstanceNormOpts {
 }
 
 /// Options of `rms_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RmsNormOpts(pub(crate) sys::tt_rms_norm_opts);
 impl RmsNormOpts {
     /// Returns all options at their defaults.
@@ -1631,7 +1631,7 @@ impl RmsNormOpts {
 }
 
 /// Options of `layer_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LayerNormOpts(pub(crate) sys::tt_layer_norm_opts);
 impl LayerNormOpts {
     /// Returns all options at their defaults.
@@ -1648,7 +1648,7 @@ impl LayerNormOpts {
 }
 
 /// Options of `max_pool1d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxPool1dOpts<'a>(pub(crate) sys::tt_max_pool1d_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1690,7 +1690,7 @@ impl<'a> MaxPool1dOpts<'a> {
 }
 
 /// Options of `max_pool1d_with_indices`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxPool1dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool1d_with_indices_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool1dWithIndicesOpts<'a> {
     /// Returns all options at their defaults.
@@ -1732,7 +1732,7 @@ impl<'a> MaxPool1dWithIndicesOpts<'a> {
 }
 
 /// Options of `max_pool2d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxPool2dOpts<'a>(pub(crate) sys::tt_max_pool2d_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1774,7 +1774,7 @@ impl<'a> MaxPool2dOpts<'a> {
 }
 
 /// Options of `max_pool2d_with_indices`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxPool2dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool2d_with_indices_opts, PhantomData<&'a ()>);
 impl<'a> MaxPool2dWithIndicesOpts<'a> {
     /// Returns all options at their defaults.
@@ -1816,7 +1816,7 @@ impl<'a> MaxPool2dWithIndicesOpts<'a> {
 }
 
 /// Options of `avg_pool1d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AvgPool1dOpts<'a>(pub(crate) sys::tt_avg_pool1d_opts, PhantomData<&'a ()>);
 impl<'a> AvgPool1dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1856,7 +1856,7 @@ impl<'a> AvgPool1dOpts<'a> {
 }
 
 /// Options of `avg_pool2d`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AvgPool2dOpts<'a>(pub(crate) sys::tt_avg_pool2d_opts, PhantomData<&'a ()>);
 impl<'a> AvgPool2dOpts<'a> {
     /// Returns all options at their defaults.
@@ -1903,7 +1903,7 @@ impl<'a> AvgPool2dOpts<'a> {
 }
 
 /// Options of `rand`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandOpts<'a>(pub(crate) sys::tt_rand_opts, PhantomData<&'a ()>);
 impl<'a> RandOpts<'a> {
     /// Returns all options at their defaults.
@@ -1934,7 +1934,7 @@ impl<'a> RandOpts<'a> {
 }
 
 /// Options of `randn`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandnOpts<'a>(pub(crate) sys::tt_randn_opts, PhantomData<&'a ()>);
 impl<'a> RandnOpts<'a> {
     /// Returns all options at their defaults.
@@ -1965,7 +1965,7 @@ impl<'a> RandnOpts<'a> {
 }
 
 /// Options of `rand_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandLikeOpts<'a>(pub(crate) sys::tt_rand_like_opts, PhantomData<&'a ()>);
 impl<'a> RandLikeOpts<'a> {
     /// Returns all options at their defaults.
@@ -1996,7 +1996,7 @@ impl<'a> RandLikeOpts<'a> {
 }
 
 /// Options of `randn_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandnLikeOpts<'a>(pub(crate) sys::tt_randn_like_opts, PhantomData<&'a ()>);
 impl<'a> RandnLikeOpts<'a> {
     /// Returns all options at their defaults.
@@ -2027,7 +2027,7 @@ impl<'a> RandnLikeOpts<'a> {
 }
 
 /// Options of `bernoulli`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BernoulliOpts<'a>(pub(crate) sys::tt_bernoulli_opts, PhantomData<&'a ()>);
 impl<'a> BernoulliOpts<'a> {
     /// Returns all options at their defaults.
@@ -2044,7 +2044,7 @@ impl<'a> BernoulliOpts<'a> {
 }
 
 /// Options of `bernoulli_p`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BernoulliPOpts<'a>(pub(crate) sys::tt_bernoulli_p_opts, PhantomData<&'a ()>);
 impl<'a> BernoulliPOpts<'a> {
     /// Returns all options at their defaults.
@@ -2061,7 +2061,7 @@ impl<'a> BernoulliPOpts<'a> {
 }
 
 /// Options of `randint`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandintOpts<'a>(pub(crate) sys::tt_randint_opts, PhantomData<&'a ()>);
 impl<'a> RandintOpts<'a> {
     /// Returns all options at their defaults.
@@ -2092,7 +2092,7 @@ impl<'a> RandintOpts<'a> {
 }
 
 /// Options of `randint_like`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandintLikeOpts<'a>(pub(crate) sys::tt_randint_like_opts, PhantomData<&'a ()>);
 impl<'a> RandintLikeOpts<'a> {
     /// Returns all options at their defaults.
@@ -2123,7 +2123,7 @@ impl<'a> RandintLikeOpts<'a> {
 }
 
 /// Options of `random_`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandomInplaceOpts<'a>(pub(crate) sys::tt_random__opts, PhantomData<&'a ()>);
 impl<'a> RandomInplaceOpts<'a> {
     /// Returns all options at their defaults.
@@ -2148,7 +2148,7 @@ impl<'a> RandomInplaceOpts<'a> {
 }
 
 /// Options of `normal`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NormalOpts<'a>(pub(crate) sys::tt_normal_opts, PhantomData<&'a ()>);
 impl<'a> NormalOpts<'a> {
     /// Returns all options at their defaults.
@@ -2165,7 +2165,7 @@ impl<'a> NormalOpts<'a> {
 }
 
 /// Options of `normal_mean`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NormalMeanOpts<'a>(pub(crate) sys::tt_normal_mean_opts, PhantomData<&'a ()>);
 impl<'a> NormalMeanOpts<'a> {
     /// Returns all options at their defaults.
@@ -2182,7 +2182,7 @@ impl<'a> NormalMeanOpts<'a> {
 }
 
 /// Options of `normal_std`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NormalStdOpts<'a>(pub(crate) sys::tt_normal_std_opts, PhantomData<&'a ()>);
 impl<'a> NormalStdOpts<'a> {
     /// Returns all options at their defaults.
@@ -2199,7 +2199,7 @@ impl<'a> NormalStdOpts<'a> {
 }
 
 /// Options of `normal_size`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NormalSizeOpts<'a>(pub(crate) sys::tt_normal_size_opts, PhantomData<&'a ()>);
 impl<'a> NormalSizeOpts<'a> {
     /// Returns all options at their defaults.
@@ -2230,7 +2230,7 @@ impl<'a> NormalSizeOpts<'a> {
 }
 
 /// Options of `normal_`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NormalInplaceOpts<'a>(pub(crate) sys::tt_normal__opts, PhantomData<&'a ()>);
 impl<'a> NormalInplaceOpts<'a> {
     /// Returns all options at their defaults.
@@ -2247,7 +2247,7 @@ impl<'a> NormalInplaceOpts<'a> {
 }
 
 /// Options of `uniform_`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct UniformInplaceOpts<'a>(pub(crate) sys::tt_uniform__opts, PhantomData<&'a ()>);
 impl<'a> UniformInplaceOpts<'a> {
     /// Returns all options at their defaults.
@@ -2264,7 +2264,7 @@ impl<'a> UniformInplaceOpts<'a> {
 }
 
 /// Options of `exponential_`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ExponentialInplaceOpts<'a>(pub(crate) sys::tt_exponential__opts, PhantomData<&'a ()>);
 impl<'a> ExponentialInplaceOpts<'a> {
     /// Returns all options at their defaults.
@@ -2281,7 +2281,7 @@ impl<'a> ExponentialInplaceOpts<'a> {
 }
 
 /// Options of `dropout`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DropoutOpts<'a>(pub(crate) sys::tt_dropout_opts, PhantomData<&'a ()>);
 impl<'a> DropoutOpts<'a> {
     /// Returns all options at their defaults.
@@ -2312,7 +2312,7 @@ impl<'a> DropoutOpts<'a> {
 }
 
 /// Options of `randperm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandpermOpts<'a>(pub(crate) sys::tt_randperm_opts, PhantomData<&'a ()>);
 impl<'a> RandpermOpts<'a> {
     /// Returns all options at their defaults.
@@ -2343,7 +2343,7 @@ impl<'a> RandpermOpts<'a> {
 }
 
 /// Options of `multinomial`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MultinomialOpts<'a>(pub(crate) sys::tt_multinomial_opts, PhantomData<&'a ()>);
 impl<'a> MultinomialOpts<'a> {
     /// Returns all options at their defaults.
@@ -2360,7 +2360,7 @@ impl<'a> MultinomialOpts<'a> {
 }
 
 /// Options of `sum`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SumOpts(pub(crate) sys::tt_sum_opts);
 impl SumOpts {
     /// Returns all options at their defaults.
@@ -2378,7 +2378,7 @@ impl SumOpts {
 }
 
 /// Options of `sum_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SumDimOpts(pub(crate) sys::tt_sum_dim_opts);
 impl SumDimOpts {
     /// Returns all options at their defaults.
@@ -2403,7 +2403,7 @@ impl SumDimOpts {
 }
 
 /// Options of `mean`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MeanOpts(pub(crate) sys::tt_mean_opts);
 impl MeanOpts {
     /// Returns all options at their defaults.
@@ -2420,7 +2420,7 @@ impl MeanOpts {
 }
 
 /// Options of `mean_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MeanDimOpts(pub(crate) sys::tt_mean_dim_opts);
 impl MeanDimOpts {
     /// Returns all options at their defaults.
@@ -2444,7 +2444,7 @@ impl MeanDimOpts {
 }
 
 /// Options of `max_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MaxDimOpts(pub(crate) sys::tt_max_dim_opts);
 impl MaxDimOpts {
     /// Returns all options at their defaults.
@@ -2461,7 +2461,7 @@ impl MaxDimOpts {
 }
 
 /// Options of `min_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MinDimOpts(pub(crate) sys::tt_min_dim_opts);
 impl MinDimOpts {
     /// Returns all options at their defaults.
@@ -2478,7 +2478,7 @@ impl MinDimOpts {
 }
 
 /// Options of `argmax`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ArgmaxOpts(pub(crate) sys::tt_argmax_opts);
 impl ArgmaxOpts {
     /// Returns all options at their defaults.
@@ -2502,7 +2502,7 @@ impl ArgmaxOpts {
 }
 
 /// Options of `any_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AnyDimOpts(pub(crate) sys::tt_any_dim_opts);
 impl AnyDimOpts {
     /// Returns all options at their defaults.
@@ -2519,7 +2519,7 @@ impl AnyDimOpts {
 }
 
 /// Options of `all_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AllDimOpts(pub(crate) sys::tt_all_dim_opts);
 impl AllDimOpts {
     /// Returns all options at their defaults.
@@ -2536,7 +2536,7 @@ impl AllDimOpts {
 }
 
 /// Options of `amax`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AmaxOpts(pub(crate) sys::tt_amax_opts);
 impl AmaxOpts {
     /// Returns all options at their defaults.
@@ -2553,7 +2553,7 @@ impl AmaxOpts {
 }
 
 /// Options of `amin`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AminOpts(pub(crate) sys::tt_amin_opts);
 impl AminOpts {
     /// Returns all options at their defaults.
@@ -2570,7 +2570,7 @@ impl AminOpts {
 }
 
 /// Options of `logsumexp`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LogsumexpOpts(pub(crate) sys::tt_logsumexp_opts);
 impl LogsumexpOpts {
     /// Returns all options at their defaults.
@@ -2587,7 +2587,7 @@ impl LogsumexpOpts {
 }
 
 /// Options of `var`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct VarOpts(pub(crate) sys::tt_var_opts);
 impl VarOpts {
     /// Returns all options at their defaults.
@@ -2612,7 +2612,7 @@ impl VarOpts {
 }
 
 /// Options of `std`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StdOpts(pub(crate) sys::tt_std_opts);
 impl StdOpts {
     /// Returns all options at their defaults.
@@ -2637,7 +2637,7 @@ impl StdOpts {
 }
 
 /// Options of `var_mean`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct VarMeanOpts(pub(crate) sys::tt_var_mean_opts);
 impl VarMeanOpts {
     /// Returns all options at their defaults.
@@ -2662,7 +2662,7 @@ impl VarMeanOpts {
 }
 
 /// Options of `prod`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ProdOpts(pub(crate) sys::tt_prod_opts);
 impl ProdOpts {
     /// Returns all options at their defaults.
@@ -2680,7 +2680,7 @@ impl ProdOpts {
 }
 
 /// Options of `prod_dim`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ProdDimOpts(pub(crate) sys::tt_prod_dim_opts);
 impl ProdDimOpts {
     /// Returns all options at their defaults.
@@ -2705,7 +2705,7 @@ impl ProdDimOpts {
 }
 
 /// Options of `argmin`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ArgminOpts(pub(crate) sys::tt_argmin_opts);
 impl ArgminOpts {
     /// Returns all options at their defaults.
@@ -2729,7 +2729,7 @@ impl ArgminOpts {
 }
 
 /// Options of `norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NormOpts(pub(crate) sys::tt_norm_opts);
 impl NormOpts {
     /// Returns all options at their defaults.
@@ -2753,7 +2753,7 @@ impl NormOpts {
 }
 
 /// Options of `interpolate`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct InterpolateOpts(pub(crate) sys::tt_interpolate_opts);
 impl InterpolateOpts {
     /// Returns all options at their defaults.
@@ -2821,7 +2821,7 @@ impl InterpolateOpts {
 }
 
 /// Options of `cumsum`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CumsumOpts(pub(crate) sys::tt_cumsum_opts);
 impl CumsumOpts {
     /// Returns all options at their defaults.
@@ -2839,7 +2839,7 @@ impl CumsumOpts {
 }
 
 /// Options of `cumprod`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CumprodOpts(pub(crate) sys::tt_cumprod_opts);
 impl CumprodOpts {
     /// Returns all options at their defaults.
@@ -2857,7 +2857,7 @@ impl CumprodOpts {
 }
 
 /// Options of `softmax`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SoftmaxOpts(pub(crate) sys::tt_softmax_opts);
 impl SoftmaxOpts {
     /// Returns all options at their defaults.
@@ -2874,7 +2874,7 @@ impl SoftmaxOpts {
 }
 
 /// Options of `softmin`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SoftminOpts(pub(crate) sys::tt_softmin_opts);
 impl SoftminOpts {
     /// Returns all options at their defaults.
@@ -2891,7 +2891,7 @@ impl SoftminOpts {
 }
 
 /// Options of `log_softmax`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LogSoftmaxOpts(pub(crate) sys::tt_log_softmax_opts);
 impl LogSoftmaxOpts {
     /// Returns all options at their defaults.
@@ -2908,7 +2908,7 @@ impl LogSoftmaxOpts {
 }
 
 /// Options of `sort`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SortOpts(pub(crate) sys::tt_sort_opts);
 impl SortOpts {
     /// Returns all options at their defaults.
@@ -2939,7 +2939,7 @@ impl SortOpts {
 }
 
 /// Options of `argsort`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ArgsortOpts(pub(crate) sys::tt_argsort_opts);
 impl ArgsortOpts {
     /// Returns all options at their defaults.
@@ -2970,7 +2970,7 @@ impl ArgsortOpts {
 }
 
 /// Options of `topk`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TopkOpts(pub(crate) sys::tt_topk_opts);
 impl TopkOpts {
     /// Returns all options at their defaults.
@@ -3001,7 +3001,7 @@ impl TopkOpts {
 }
 
 /// Options of `searchsorted`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SearchsortedOpts<'a>(pub(crate) sys::tt_searchsorted_opts, PhantomData<&'a ()>);
 impl<'a> SearchsortedOpts<'a> {
     /// Returns all options at their defaults.
@@ -3040,7 +3040,7 @@ impl<'a> SearchsortedOpts<'a> {
 }
 
 /// Options of `bucketize`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BucketizeOpts(pub(crate) sys::tt_bucketize_opts);
 impl BucketizeOpts {
     /// Returns all options at their defaults.
@@ -3064,7 +3064,7 @@ impl BucketizeOpts {
 }
 
 /// Options of `unique`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct UniqueOpts(pub(crate) sys::tt_unique_opts);
 impl UniqueOpts {
     /// Returns all options at their defaults.
@@ -3102,7 +3102,7 @@ impl UniqueOpts {
 }
 
 /// Options of `round`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RoundOpts(pub(crate) sys::tt_round_opts);
 impl RoundOpts {
     /// Returns all options at their defaults.
@@ -3119,7 +3119,7 @@ impl RoundOpts {
 }
 
 /// Options of `slice`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SliceOpts(pub(crate) sys::tt_slice_opts);
 impl SliceOpts {
     /// Returns all options at their defaults.
@@ -3150,7 +3150,7 @@ impl SliceOpts {
 }
 
 /// Options of `as_strided`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AsStridedOpts(pub(crate) sys::tt_as_strided_opts);
 impl AsStridedOpts {
     /// Returns all options at their defaults.
@@ -3167,7 +3167,7 @@ impl AsStridedOpts {
 }
 
 /// Options of `flatten`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FlattenOpts(pub(crate) sys::tt_flatten_opts);
 impl FlattenOpts {
     /// Returns all options at their defaults.
@@ -3191,7 +3191,7 @@ impl FlattenOpts {
 }
 
 /// Options of `unbind`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct UnbindOpts(pub(crate) sys::tt_unbind_opts);
 impl UnbindOpts {
     /// Returns all options at their defaults.
@@ -3208,7 +3208,7 @@ impl UnbindOpts {
 }
 
 /// Options of `diagonal`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DiagonalOpts(pub(crate) sys::tt_diagonal_opts);
 impl DiagonalOpts {
     /// Returns all options at their defaults.
@@ -3239,7 +3239,7 @@ impl DiagonalOpts {
 }
 
 /// Options of `module_load_state_dict`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ModuleLoadStateDictOpts(pub(crate) sys::tt_module_load_state_dict_opts);
 impl ModuleLoadStateDictOpts {
     /// Returns all options at their defaults.
@@ -3256,7 +3256,7 @@ impl ModuleLoadStateDictOpts {
 }
 
 /// Options of `nn_multihead_attention_forward`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MultiheadAttentionForwardOpts<'a>(pub(crate) sys::tt_nn_multihead_attention_forward_opts, PhantomData<&'a ()>);
 impl<'a> MultiheadAttentionForwardOpts<'a> {
     /// Returns all options at their defaults.
@@ -3301,7 +3301,7 @@ impl<'a> MultiheadAttentionForwardOpts<'a> {
 }
 
 /// Options of `backward`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BackwardOpts<'a>(pub(crate) sys::tt_backward_opts, PhantomData<&'a ()>);
 impl<'a> BackwardOpts<'a> {
     /// Returns all options at their defaults.
@@ -3340,7 +3340,7 @@ impl<'a> BackwardOpts<'a> {
 }
 
 /// Options of `grad`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GradOpts<'a>(pub(crate) sys::tt_grad_opts, PhantomData<&'a ()>);
 impl<'a> GradOpts<'a> {
     /// Returns all options at their defaults.
@@ -3379,7 +3379,7 @@ impl<'a> GradOpts<'a> {
 }
 
 /// Options of `clip_grad_norm`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ClipGradNormOpts(pub(crate) sys::tt_clip_grad_norm_opts);
 impl ClipGradNormOpts {
     /// Returns all options at their defaults.

@@ -3,7 +3,7 @@ use crate::prelude::*;
 
 /// What a [`Runtime`](crate::Runtime) is made with. Hooks are static: they must be valid until its
 /// last object is dropped, which cannot be known.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RuntimeOpts {
     raw: sys::tt_runtime_opts,
     allocator: Option<sys::tt_allocator>,
@@ -27,17 +27,17 @@ impl RuntimeOpts {
         self.raw.threads = value;
         self
     }
-    /// Instruction set: 1 baseline, 2 avx2, 3 avx512, at most the best of this CPU; 0: the best.
+    /// Instruction set, at most the best of this CPU, which is the default.
     #[must_use]
-    pub fn isa(mut self, value: i32) -> RuntimeOpts {
-        self.raw.isa = value;
+    pub fn isa(mut self, value: crate::Isa) -> RuntimeOpts {
+        self.raw.isa = value as i32;
         self
     }
-    /// 1: drops and deleters wait for a poll of the runtime, for applications that cannot be called
-    /// from every thread.
+    /// Whether drops and deleters wait for a poll of the runtime, for applications that cannot be
+    /// called from every thread.
     #[must_use]
-    pub fn queue_drops(mut self, value: i32) -> RuntimeOpts {
-        self.raw.queue_drops = value;
+    pub fn queue_drops(mut self, value: bool) -> RuntimeOpts {
+        self.raw.queue_drops = value as i32;
         self
     }
     /// Allocates all memory; copied. Default: the C allocator.
@@ -58,7 +58,7 @@ impl RuntimeOpts {
         self.logger = Some(super::callbacks::tt_logger::table::<T>(hook as *const T as *mut _));
         self
     }
-    /// f with the C struct, whose hooks tt copies.
+    /// Calls f with the C struct, whose hooks tt copies.
     pub(crate) fn with_raw<R>(mut self, f: impl FnOnce(&sys::tt_runtime_opts) -> R) -> R {
         self.raw.allocator = self.allocator.as_ref().map_or(std::ptr::null(), |h| h);
         self.raw.executor = self.executor.as_ref().map_or(std::ptr::null(), |h| h);
@@ -74,7 +74,7 @@ impl RuntimeOpts {
 pub struct Live {
     /// "tensor", "node", "module", "optimizer", "generator", …
     pub kind: String,
-    /// Of tensors; 0 for anything else.
+    /// Of tensors.
     pub dtype: Option<DType>,
     /// Of tensors.
     pub device: Option<Device>,
@@ -85,13 +85,14 @@ pub struct Live {
     /// Objects, and the bytes of their elements or of themselves; memory that several tensors share
     /// counts for each of them.
     pub count: i64,
-    /// Objects, and the bytes of their elements or of themselves; memory that several tensors share
-    /// counts for each of them.
+    /// Bytes of their elements or of themselves.
     pub bytes: i64,
 }
 impl Live {
-    pub(crate) fn of_raw(r: sys::tt_live_row) -> Live {
-        Live { kind: unsafe { text_of(r.kind).into_owned() }, dtype: DType::from_raw(r.dtype), device: DeviceType::from_raw(r.device.type_).map(|_| Device::of_raw(r.device)), requires_grad: r.requires_grad != 0, shape: r.shape[..r.ndim.clamp(0, 8) as usize].to_vec(), count: r.count, bytes: r.bytes }
+    /// The row's texts are valid.
+    pub(crate) unsafe fn of_raw(r: sys::tt_live_row) -> Live {
+        // SAFETY: as the caller says.
+        unsafe { Live { kind: text_of(r.kind).into_owned(), dtype: DType::from_raw(r.dtype), device: DeviceType::from_raw(r.device.type_).map(|_| Device::of_raw(r.device)), requires_grad: r.requires_grad != 0, shape: r.shape[..r.ndim.clamp(0, 8) as usize].to_vec(), count: r.count, bytes: r.bytes } }
     }
 }
 
@@ -131,8 +132,9 @@ impl<'a> crate::Checkpoint<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct ProfileRow {
-    /// Borrowed until the next start.
+    /// Operator.
     pub op: String,
+    /// Number of calls.
     pub calls: i64,
     /// Nanoseconds without the operators that it called.
     pub self_ns: i64,
@@ -140,7 +142,9 @@ pub struct ProfileRow {
     pub total_ns: i64,
 }
 impl ProfileRow {
-    pub(crate) fn of_raw(r: sys::tt_profile_row) -> ProfileRow {
-        ProfileRow { op: unsafe { text_of(r.op).into_owned() }, calls: r.calls, self_ns: r.self_ns, total_ns: r.total_ns }
+    /// The row's texts are valid.
+    pub(crate) unsafe fn of_raw(r: sys::tt_profile_row) -> ProfileRow {
+        // SAFETY: as the caller says.
+        unsafe { ProfileRow { op: text_of(r.op).into_owned(), calls: r.calls, self_ns: r.self_ns, total_ns: r.total_ns } }
     }
 }

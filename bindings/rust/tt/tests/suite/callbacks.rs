@@ -175,7 +175,7 @@ fn modules_of_the_host() -> Result<()> {
     net.zero_grad()?;
     assert_eq!(copy.parameters()?.len(), 3);
     assert_eq!(
-        Module::from_fn("One", |x| Ok(x.clone()))?.forward(&[&y, &y]).unwrap_err().status,
+        Module::from_fn("One", |x| Ok(x.clone()))?.forward_list(&[&y, &y]).unwrap_err().status,
         Status::Callback
     );
     Ok(())
@@ -282,7 +282,10 @@ impl std::error::Error for PanicsWhenDropped {}
 fn panics_of_drops_stay_in_rust() -> Result<()> {
     let kept = PanicsWhenDropped;
     let x = leaf(&[1.0]);
-    let id = x.register_hook(move |_| (|_: &PanicsWhenDropped| Ok(None))(&kept))?;
+    let id = x.register_hook(move |_| {
+        let _kept = &kept;
+        Ok(None)
+    })?;
     x.remove_hook(id)?;
     let twice = Module::custom("Twice", |_, x| {
         let fails = |_: &Tensor| -> Result<Tensor> { Err(Error::other(PanicsWhenDropped)) };
@@ -298,7 +301,7 @@ fn panics_of_drops_stay_in_rust() -> Result<()> {
 #[test]
 fn closures_of_optimizers_and_schedules() -> Result<()> {
     let w = leaf(&[3.0]);
-    let sgd = tt::optim::sgd_with(&[&w], tt::optim::SgdOpts::new().lr(0.25))?;
+    let sgd = tt::optim::sgd_with([&w], tt::optim::SgdOpts::new().lr(0.25))?;
     let steps = std::cell::Cell::new(0);
     let loss = sgd.step_closure(|| {
         steps.set(steps.get() + 1);
@@ -334,7 +337,10 @@ impl Drop for Again {
 fn what_a_backward_drops_may_run_backward() -> Result<()> {
     let (m, x, loss) = (tt::nn::relu()?, leaf(&[1.0]), Arc::new(Mutex::new(None)));
     let again = Again(loss.clone());
-    m.register_full_backward_hook(move |_, _, _| (|_: &Again| Ok(vec![]))(&again))?;
+    m.register_full_backward_hook(move |_, _, _| {
+        let _kept = &again;
+        Ok(vec![])
+    })?;
     let y = m.call(&x)?.sum()?;
     *loss.lock().unwrap() = Some(y.clone());
     drop(m); // the graph has it, and lets it go amid this

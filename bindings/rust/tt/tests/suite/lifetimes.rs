@@ -22,7 +22,7 @@ fn hundred_thousand_objects_leave_nothing() {
                         Module::from_fn("F", |x| x.exp()).unwrap(),
                     ])
                     .unwrap();
-                    let adam = tt::optim::adam(&net.parameters().unwrap()).unwrap();
+                    let adam = tt::optim::adam(net.parameters().unwrap()).unwrap();
                     net.call(&x).unwrap().sum().unwrap().backward().unwrap();
                     adam.step().unwrap();
                 }
@@ -70,17 +70,28 @@ fn memory_and_closures_go_exactly_once() -> Result<()> {
     assert!(unsafe { Tensor::import(data.as_mut_ptr(), &[-1], None, true, count()) }.is_err());
     assert_eq!(gone.load(Ordering::Relaxed), 2);
     let kept = count();
-    assert!(floats(&[1.0]).register_hook(move |_| (|_: &Counted| Ok(None))(&kept)).is_err());
+    assert!(floats(&[1.0])
+        .register_hook(move |_| {
+            let _kept = &kept;
+            Ok(None)
+        })
+        .is_err());
     assert_eq!(gone.load(Ordering::Relaxed), 3);
     let (leaf, kept) = (floats(&[1.0]).requires_grad_(true)?, count());
-    leaf.register_hook(move |_| (|_: &Counted| Ok(None))(&kept))?;
+    leaf.register_hook(move |_| {
+        let _kept = &kept;
+        Ok(None)
+    })?;
     let other = leaf.clone();
     drop(leaf);
     assert_eq!(gone.load(Ordering::Relaxed), 3);
     drop(other);
     assert_eq!(gone.load(Ordering::Relaxed), 4);
     let kept = count();
-    let m = Module::from_fn("Keeps", move |x| (|_: &Counted| Ok(x.clone()))(&kept))?;
+    let m = Module::from_fn("Keeps", move |x| {
+        let _kept = &kept;
+        Ok(x.clone())
+    })?;
     let copy = m.copy()?; // shares the closure
     drop(m);
     assert_eq!(gone.load(Ordering::Relaxed), 4);
@@ -246,7 +257,7 @@ fn what_other_threads_may_have() {
 }
 
 thread_local! {
-    static LAST: std::cell::RefCell<Option<Tensor>> = std::cell::RefCell::new(None);
+    static LAST: std::cell::RefCell<Option<Tensor>> = const { std::cell::RefCell::new(None) };
 }
 
 #[test]
@@ -259,7 +270,7 @@ fn tensors_in_thread_locals_outlive_the_context() {
             }
         }
         thread_local! {
-            static LATE: Late = Late;
+            static LATE: Late = const { Late };
         }
         LATE.with(|_| ());
         LAST.with(|l| *l.borrow_mut() = Some(floats(&[1.0]).exp().unwrap()));

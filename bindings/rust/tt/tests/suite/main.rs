@@ -1,7 +1,9 @@
 //! The crate as its users meet it.
 mod callbacks;
+mod conversions;
 mod errors;
 mod host;
+mod layers;
 mod lifetimes;
 mod operators;
 mod training;

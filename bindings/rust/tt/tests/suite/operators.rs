@@ -153,7 +153,7 @@ fn facts_and_text() -> Result<()> {
         (2, 6, 3, &[3, 1][..], Device::CPU)
     );
     assert_eq!(x.to_string(), "tensor([[1, 1, 1],\n        [1, 1, 1]])");
-    assert_eq!(format!("{:?}", x), "Tensor(int64 [2, 3] on Cpu:0)");
+    assert_eq!(format!("{:?}", x), "Tensor(int64 [2, 3] on cpu)");
     let v = x.t()?;
     assert!(
         v.is_view()

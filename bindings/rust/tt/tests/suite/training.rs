@@ -142,7 +142,7 @@ fn clones_of_state_dicts_share_tensors_alone() -> Result<()> {
 fn losses_and_attention_take_several_inputs() -> Result<()> {
     let (scores, classes) = (tt::randn(&[4, 3])?, Tensor::from_slice(&[0i64, 1, 2, 0], &[4])?);
     let loss = nn::cross_entropy_loss_with(nn::CrossEntropyLossOpts::new().label_smoothing(0.1))?;
-    let both = loss.forward(&[&scores, &classes])?;
+    let both = loss.forward_list(&[&scores, &classes])?;
     assert_eq!(both[0].shape(), [0i64; 0]);
     let attention =
         nn::multihead_attention_with(8, 2, nn::MultiheadAttentionOpts::new().batch_first(true))?;
@@ -166,8 +166,8 @@ fn losses_and_attention_take_several_inputs() -> Result<()> {
 #[test]
 fn groups_values_and_state() -> Result<()> {
     let (a, b) = (floats(&[1.0]).requires_grad_(true)?, floats(&[2.0]).requires_grad_(true)?);
-    let adam = optim::adamw(&[&a])?;
-    adam.add_param_group(&[&b])?;
+    let adam = optim::adamw([&a])?;
+    adam.add_param_group([&b])?;
     adam.set_f64(1, "lr", 0.5)?;
     assert_eq!(
         (adam.num_groups(), adam.num_params(), adam.group_size(1), adam.get_f64(0, "lr")?),
@@ -186,8 +186,8 @@ fn groups_values_and_state() -> Result<()> {
         tensors.iter().any(|t| t.0 == "state.1.exp_avg_sq")
             && numbers.iter().any(|n| n.0 == "param_groups.1.lr" && n.1 == 0.5)
     );
-    let other = optim::adamw(&[&a])?;
-    other.add_param_group(&[&b])?;
+    let other = optim::adamw([&a])?;
+    other.add_param_group([&b])?;
     tensors.iter().try_for_each(|(name, t)| other.load_tensor(name, t))?;
     numbers.iter().try_for_each(|(name, v)| other.load_number(name, *v))?;
     assert_eq!(
@@ -218,7 +218,9 @@ fn gradients_as_functions() -> Result<()> {
     )?;
     assert_eq!((values(grads[0].as_ref().unwrap())?, grads[1].is_none()), (vec![120.0], true));
     assert!(x.grad()?.is_none());
-    y.backward_with(BackwardOpts::new().gradient(&with).inputs(&[x.clone()]).retain_graph(true))?;
+    y.backward_with(
+        BackwardOpts::new().gradient(&with).inputs(std::slice::from_ref(&x)).retain_graph(true),
+    )?;
     tt::backward_all(&[&y], &[None], BackwardOpts::new())?;
     assert_eq!(values(&x.grad()?.unwrap())?, [132.0]);
     let middle = &x * 1.0;

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tt::opts::{BackwardOpts, GradOpts, ModuleLoadStateDictOpts};
 use tt::{
-    lr, nn, optim, Cancel, Checkpoint, Context, Error, FunctionCall, Generator, Module, Node,
-    Optimizer, Result,
+    lr, nn, optim, Cancel, Checkpoint, Context, Error, FunctionCall, Generator, Layer as _, Module,
+    Node, Optimizer, Result,
 };
-use tt::{Runtime, RuntimeOpts, Scheduler, StateDict, Status, Tensor, Value};
+use tt::{Runtime, RuntimeOpts, Scheduler, SharedModule, StateDict, Status, Tensor, Value};
 
 const ROOM: usize = 24;
 const DEEP: u32 = 3;
@@ -22,6 +22,7 @@ struct Shared {
     tensors: Mutex<Vec<Tensor>>,
     nodes: Mutex<Vec<Node>>,
     states: Mutex<Vec<StateDict>>,
+    frozen: Mutex<Vec<SharedModule>>,
     generator: Generator,
     cancel: Cancel,
     calls: AtomicI64,
@@ -37,10 +38,10 @@ struct Own {
     schedulers: RefCell<Vec<Scheduler>>,
 }
 thread_local! {
-    static OWN: Own = Own {
+    static OWN: Own = const { Own {
         random: Cell::new(0), depth: Cell::new(0), shared: RefCell::new(None), modules: RefCell::new(vec![]),
         optimizers: RefCell::new(vec![]), schedulers: RefCell::new(vec![]),
-    };
+    } };
 }
 
 fn random(n: usize) -> usize {
@@ -344,7 +345,8 @@ fn look() -> Result<()> {
 
 fn new_module() -> Result<Module> {
     let last = Last;
-    Ok(match random(16) {
+    Ok(match random(17) {
+        16 => Doubled { inner: module()?, scale: fresh()?, last: Held(Arc::new(last)) }.module()?,
         0..=2 => nn::linear(3, 3)?,
         3 => nn::conv2d(2, 2, &[3])?,
         4 => nn::batch_norm2d(2)?,
@@ -434,7 +436,7 @@ fn modules() -> Result<()> {
         }
     };
     match random(16) {
-        0..=5 => give_all(m.forward(&[tensor()?])?)?,
+        0..=5 => give_all(m.forward_list(&[tensor()?])?)?,
         6 => give(m.call(&tensor()?)?)?,
         7 => {
             let (a, b) = (tensor()?, tensor()?);
@@ -461,6 +463,56 @@ fn modules() -> Result<()> {
             m.get_tensor("weight"),
         )),
         _ => change_module(&m)?,
+    }
+    Ok(())
+}
+
+tt::module! {
+    /// A layer of the application whose children and parameters tt keeps.
+    struct Doubled {
+        inner: Module,
+        scale: Tensor,
+        last: Held,
+    }
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        inside(&self.last.0)?;
+        self.inner.forward(x)?.mul(&self.scale)
+    }
+}
+struct Held(Arc<Last>);
+impl tt::Member for Held {
+    type Plain = Arc<Last>;
+    fn plain(&self) -> Arc<Last> {
+        self.0.clone()
+    }
+    fn restore(_: &str, _: &Module, plain: &Arc<Last>) -> Result<Held> {
+        Ok(Held(plain.clone()))
+    }
+}
+
+/// Modules that all threads call, also from the inside of their closures.
+fn sharing() -> Result<()> {
+    let found = one_of(&shared()?.frozen.lock().unwrap());
+    let frozen = match found {
+        Some(frozen) if often(8) => frozen,
+        _ => {
+            let frozen = module()?.freeze()?;
+            let old = put(&mut shared()?.frozen.lock().unwrap(), frozen.clone());
+            drop(old);
+            frozen
+        }
+    };
+    match random(10) {
+        0..=4 => give(frozen.forward(&tensor()?)?)?,
+        5 => give_all(frozen.forward_list(&[tensor()?])?)?,
+        6 => give_all(frozen.parameters()?)?,
+        7 => change_module(&frozen.module())?,
+        8 => keep_module(if often(2) { frozen.module() } else { frozen.module().copy()? })?,
+        _ => drop((
+            frozen.to_string(),
+            frozen.module().child(0),
+            frozen.module().get_submodule("0.0"),
+        )),
     }
     Ok(())
 }
@@ -543,7 +595,7 @@ fn states() -> Result<()> {
     let mut state = found.map_or_else(StateDict::new, Ok)?;
     match random(6) {
         0 | 1 => state.set(["weight", "0.weight", "x"][random(3)], &tensor()?)?,
-        2 => give_all((0..state.len().min(4)).filter_map(|i| state.get(i).ok()))?,
+        2 => give_all((0..state.len().min(4)).filter_map(|i| state.at(i).ok()))?,
         3 => drop(state.names()),
         _ => {
             let path = file(random(3));
@@ -575,10 +627,14 @@ fn modes() -> Result<()> {
         ),
         2 => tt::ctx_set_poll(move || inside(&last)),
         3 => tt::ctx_set_poll(|| Ok(())),
-        4 => Ok(tt::no_grad(act)),
+        4 => {
+            tt::no_grad(act);
+            Ok(())
+        }
         5 => {
             let _on = tt::anomaly_guard(true);
-            Ok(act())
+            act();
+            Ok(())
         }
         6 => tt::profile(act).map(drop),
         7 => tt::cancellable(&Cancel::new()?, act),
@@ -590,8 +646,7 @@ fn modes() -> Result<()> {
             tt::cancellable(&s.cancel, act)
         }
         9 => {
-            let runtime =
-                Runtime::new(RuntimeOpts::new().queue_drops(random(2) as i32).threads(2))?;
+            let runtime = Runtime::new(RuntimeOpts::new().queue_drops(random(2) == 0).threads(2))?;
             let mut c = Context::new(Some(&runtime))?;
             c.run(|| drop((register(), act(), act())));
             runtime.poll();
@@ -618,7 +673,8 @@ fn act() {
             if let Ok(s) = shared() {
                 s.calls.fetch_add(1, Ordering::Relaxed);
             }
-            match random(20) {
+            match random(22) {
+                20 | 21 => sharing(),
                 0..=4 => compute(),
                 5..=8 => differentiate(),
                 9 | 10 => hook(),
@@ -651,6 +707,7 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
         tensors: Mutex::default(),
         nodes: Mutex::default(),
         states: Mutex::default(),
+        frozen: Mutex::default(),
         generator: Generator::new(seed).unwrap(),
         cancel: Cancel::new().unwrap(),
         calls: AtomicI64::new(0),

@@ -1,0 +1,81 @@
+//! Tensors from numbers and arrays of Rust.
+use crate::tensor::refuse;
+use crate::{Element, Tensor};
+
+#[track_caller]
+fn copied<T: Element>(data: &[T], shape: &[usize]) -> Tensor {
+    let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
+    match Tensor::from_slice(data, &shape) {
+        Ok(t) => t,
+        Err(e) => refuse(e),
+    }
+}
+
+macro_rules! conversions {
+    ($($t:ty)*) => { $(
+        /// Makes a tensor without dimensions.
+        impl From<$t> for Tensor {
+            #[track_caller]
+            fn from(value: $t) -> Tensor {
+                copied(&[value], &[])
+            }
+        }
+    )* };
+}
+conversions!(bool u8 i8 i16 i32 i64 f32 f64);
+
+/// Copies elements; the dtype is that of the elements. It panics where there is no memory, as a
+/// `Vec` does; [`Tensor::from_slice`] gives an error.
+///
+/// ```
+/// use tt::Tensor;
+/// let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+/// assert_eq!((x.shape(), x.dtype()), (&[3, 2][..], tt::DType::F32));
+/// assert_eq!(Tensor::from([1i64, 2]).dtype(), tt::DType::I64);
+/// ```
+impl<T: Element, const N: usize> From<[T; N]> for Tensor {
+    #[track_caller]
+    fn from(data: [T; N]) -> Tensor {
+        copied(&data, &[N])
+    }
+}
+impl<T: Element, const N: usize, const M: usize> From<[[T; N]; M]> for Tensor {
+    #[track_caller]
+    fn from(data: [[T; N]; M]) -> Tensor {
+        let flat: Vec<T> = data.iter().flatten().copied().collect();
+        copied(&flat, &[M, N])
+    }
+}
+impl<T: Element, const N: usize, const M: usize, const L: usize> From<[[[T; N]; M]; L]> for Tensor {
+    #[track_caller]
+    fn from(data: [[[T; N]; M]; L]) -> Tensor {
+        let flat: Vec<T> = data.iter().flatten().flatten().copied().collect();
+        copied(&flat, &[L, M, N])
+    }
+}
+impl<T: Element, const N: usize, const M: usize, const L: usize, const K: usize>
+    From<[[[[T; N]; M]; L]; K]> for Tensor
+{
+    #[track_caller]
+    fn from(data: [[[[T; N]; M]; L]; K]) -> Tensor {
+        let flat: Vec<T> = data.iter().flatten().flatten().flatten().copied().collect();
+        copied(&flat, &[K, L, M, N])
+    }
+}
+impl<T: Element> From<&[T]> for Tensor {
+    #[track_caller]
+    fn from(data: &[T]) -> Tensor {
+        copied(data, &[data.len()])
+    }
+}
+/// Takes the vector's memory over, without a copy.
+impl<T: Element + Send> From<Vec<T>> for Tensor {
+    #[track_caller]
+    fn from(data: Vec<T>) -> Tensor {
+        let n = data.len() as i64;
+        match Tensor::from_vec(data, &[n]) {
+            Ok(t) => t,
+            Err(e) => refuse(e),
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Layers of the application: the trait [`Layer`], the macro [`module!`](crate::module) that
+//! implements it for a struct, and sequences of layers.
+use crate::error::{Error, Result};
+use crate::{Module, StateDict, Status, Tensor};
+use std::any::Any;
+
+/// A layer, or a tree of layers: [`Module`], structs declared by [`module!`](crate::module), and
+/// boxes of any of them. PyTorch calls it a module.
+///
+/// Whoever implements it by hand writes `module` with [`Module::custom`]; all else follows.
+#[doc(alias = "Module")]
+pub trait Layer {
+    /// Computes the result for one tensor.
+    fn forward(&self, input: &Tensor) -> Result<Tensor>;
+    /// Returns the layer as a module of tt, with which it shares its children and parameters.
+    fn module(&self) -> Result<Module>;
+
+    /// Returns the children by name, in order.
+    fn children(&self) -> Result<Vec<(String, Module)>> {
+        let module = self.module()?;
+        let names = (0..module.num_children()).filter_map(|i| Some((i, module.child_name(i)?)));
+        names.map(|(i, name)| Ok((name, module.child(i)?))).collect()
+    }
+    /// Returns the parameters, each once.
+    fn parameters(&self) -> Result<Vec<Tensor>> {
+        self.module()?.parameters()
+    }
+    /// Returns the parameters, each once, under its first name.
+    fn named_parameters(&self) -> Result<StateDict> {
+        self.module()?.named_parameters()
+    }
+    /// Returns the parameters and persistent buffers under all their names. They share memory with
+    /// the layer.
+    fn state_dict(&self) -> Result<StateDict> {
+        self.module()?.state_dict()
+    }
+    /// Copies the values of a state dict into the layer; all or, if one does not fit, none.
+    fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        self.module()?.load_state_dict(state)
+    }
+    /// Sets training mode or, with false, evaluation mode for all layers below this one.
+    fn train(&self, on: bool) -> Result<()> {
+        self.module()?.train(on)
+    }
+    /// Clears the gradients of all parameters.
+    fn zero_grad(&self) -> Result<()> {
+        self.module()?.zero_grad()
+    }
+}
+
+impl Layer for Module {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        Module::forward(self, input)
+    }
+    fn module(&self) -> Result<Module> {
+        Ok(self.clone())
+    }
+}
+impl<L: Layer + ?Sized> Layer for &L {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        (**self).forward(input)
+    }
+    fn module(&self) -> Result<Module> {
+        (**self).module()
+    }
+}
+impl<L: Layer + ?Sized> Layer for Box<L> {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        (**self).forward(input)
+    }
+    fn module(&self) -> Result<Module> {
+        (**self).module()
+    }
+}
+
+/// Makes a module that calls layers in turn. [`sequential!`](crate::sequential!) takes layers of
+/// several types.
+///
+/// ```
+/// use tt::nn;
+/// let sizes = [4, 8, 8, 2];
+/// let layers = sizes.windows(2).map(|n| nn::linear(n[0], n[1])).collect::<tt::Result<Vec<_>>>()?;
+/// let net = tt::sequential(layers)?;
+/// assert_eq!(net.forward(&tt::zeros(&[3, 4])?)?.shape(), [3, 2]);
+/// println!("{}", net);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn sequential(layers: impl IntoIterator<Item = impl Layer>) -> Result<Module> {
+    let all = crate::nn::sequential()?;
+    layers.into_iter().try_for_each(|layer| all.append(&layer.module()?))?;
+    Ok(all)
+}
+
+/// Makes a module that calls layers in turn, which may have different types.
+///
+/// ```
+/// use tt::{nn, Module};
+/// let double = Module::from_fn("Double", |x| x.mul_scalar(2))?;
+/// let net = tt::sequential![nn::linear(4, 2)?, double, nn::relu()?]?;
+/// assert_eq!(net.num_children(), 3);
+/// # Ok::<(), tt::Error>(())
+/// ```
+#[macro_export]
+macro_rules! sequential {
+    ($($layer:expr),* $(,)?) => { $crate::sequential_of(&[$(&$layer),*]) };
+}
+
+#[doc(hidden)]
+pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
+    sequential(layers)
+}
+
+/// Declares a struct as a layer: its fields that are modules become children under their names,
+/// those that are tensors become parameters, and `forward` is the computation.
+///
+/// ```
+/// use tt::{nn, Layer, Module, Result, Tensor};
+///
+/// tt::module! {
+///     /// Adds to its input what two layers make of it.
+///     #[derive(Debug)]
+///     pub struct Residual {
+///         first: Module,
+///         second: Module,
+///         scale: Tensor,
+///         slope: f64,
+///     }
+///
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         let opts = tt::opts::LeakyReluOpts::new().negative_slope(self.slope);
+///         let hidden = self.first.forward(x)?.leaky_relu_with(opts)?;
+///         Ok(x + self.second.forward(&hidden)? * &self.scale)
+///     }
+/// }
+///
+/// let block = Residual {
+///     first: nn::linear(4, 8)?,
+///     second: nn::linear(8, 4)?,
+///     scale: tt::ones(&[1])?.requires_grad_(true)?,
+///     slope: 0.1,
+/// };
+/// let x = tt::randn(&[3, 4])?;
+/// let alone = block.forward(&x)?;
+/// let names: Vec<String> = block.named_parameters()?.keys().collect();
+/// assert_eq!(names, ["scale", "first.weight", "first.bias", "second.weight", "second.bias"]);
+///
+/// let net = tt::sequential![block, nn::relu()?]?;
+/// assert_eq!(net.forward(&x)?.to_vec::<f32>()?, alone.relu()?.to_vec::<f32>()?);
+/// # Ok::<(), tt::Error>(())
+/// ```
+///
+/// Fields may be [`Module`](crate::Module), [`Tensor`](crate::Tensor), numbers, `bool`, `String`,
+/// other structs of this macro, and `Option` and `Vec` of these; [`Member`](crate::Member) adds
+/// types. The module that tt sees ([`Layer::module`](crate::Layer::module)) keeps the tree and makes
+/// the struct from it for each call, so that it can be copied, loaded, and called from many threads
+/// ([`Module::freeze`](crate::Module::freeze)).
+#[macro_export]
+macro_rules! module {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis struct $name:ident {
+            $($(#[$field_attribute:meta])* $field_vis:vis $field:ident : $type:ty),* $(,)?
+        }
+        $($forward:tt)*
+    ) => {
+        $(#[$attribute])*
+        $vis struct $name {
+            $($(#[$field_attribute])* $field_vis $field: $type),*
+        }
+        impl $crate::Layer for $name {
+            $($forward)*
+            fn module(&self) -> $crate::Result<$crate::Module> {
+                $crate::module_of_members(::std::stringify!($name), self)
+            }
+        }
+        #[allow(unused_variables, unused_mut)] // without fields
+        impl $crate::Members for $name {
+            fn kept(&self) -> $crate::Kept {
+                let mut kept = $crate::Kept::default();
+                $(kept.push($crate::Member::plain(&self.$field));)*
+                kept
+            }
+            fn register(&self, module: &$crate::Module) -> $crate::Result<()> {
+                $($crate::Member::register(&self.$field, ::std::stringify!($field), module)?;)*
+                ::std::result::Result::Ok(())
+            }
+            fn restore(module: &$crate::Module, kept: &$crate::Kept) -> $crate::Result<Self> {
+                let mut kept = kept.iter();
+                ::std::result::Result::Ok($name {
+                    $($field: $crate::Member::restore(
+                        ::std::stringify!($field),
+                        module,
+                        kept.next::<<$type as $crate::Member>::Plain>(),
+                    )?),*
+                })
+            }
+        }
+        impl $crate::Member for $name {
+            type Plain = $crate::Kept;
+            fn plain(&self) -> $crate::Kept {
+                $crate::Members::kept(self)
+            }
+            fn register(&self, name: &str, module: &$crate::Module) -> $crate::Result<()> {
+                module.register_module(name, &$crate::Layer::module(self)?)
+            }
+            fn restore(
+                name: &str,
+                module: &$crate::Module,
+                kept: &$crate::Kept,
+            ) -> $crate::Result<Self> {
+                $crate::Members::restore(&module.get_submodule(name)?, kept)
+            }
+        }
+    };
+}
+
+/// What a field of a struct of [`module!`](crate::module) may be.
+///
+/// A type of plain data becomes one like this:
+/// ```
+/// #[derive(Clone)]
+/// enum Mode { Fast, Exact }
+/// impl tt::Member for Mode {
+///     type Plain = Mode;
+///     fn plain(&self) -> Mode { self.clone() }
+///     fn restore(_: &str, _: &tt::Module, plain: &Mode) -> tt::Result<Mode> { Ok(plain.clone()) }
+/// }
+/// # let _ = (Mode::Fast, Mode::Exact);
+/// ```
+pub trait Member: Sized {
+    /// What the module keeps of it besides children and parameters.
+    type Plain: Send + Sync + 'static;
+    /// Returns what the module keeps.
+    fn plain(&self) -> Self::Plain;
+    /// Registers children and parameters under a name.
+    fn register(&self, _name: &str, _module: &Module) -> Result<()> {
+        Ok(())
+    }
+    /// Makes the field from what was registered under a name and what was kept.
+    fn restore(name: &str, module: &Module, plain: &Self::Plain) -> Result<Self>;
+}
+
+impl Member for Module {
+    type Plain = ();
+    fn plain(&self) {}
+    fn register(&self, name: &str, module: &Module) -> Result<()> {
+        module.register_module(name, self)
+    }
+    fn restore(name: &str, module: &Module, _: &()) -> Result<Module> {
+        module.get_submodule(name)
+    }
+}
+
+impl Member for Tensor {
+    type Plain = ();
+    fn plain(&self) {}
+    fn register(&self, name: &str, module: &Module) -> Result<()> {
+        module.register_parameter(name, Some(self))
+    }
+    fn restore(name: &str, module: &Module, _: &()) -> Result<Tensor> {
+        let absent = || Error::new(Status::InvalidArg, format!("{} was removed", name));
+        module.get_tensor(name)?.ok_or_else(absent)
+    }
+}
+
+impl<M: Member> Member for Option<M> {
+    type Plain = Option<M::Plain>;
+    fn plain(&self) -> Self::Plain {
+        self.as_ref().map(M::plain)
+    }
+    fn register(&self, name: &str, module: &Module) -> Result<()> {
+        self.as_ref().map_or(Ok(()), |member| member.register(name, module))
+    }
+    fn restore(name: &str, module: &Module, plain: &Self::Plain) -> Result<Self> {
+        plain.as_ref().map(|plain| M::restore(name, module, plain)).transpose()
+    }
+}
+
+/// Its items are under "0", "1", … of a module of their own.
+impl<M: Member> Member for Vec<M> {
+    type Plain = Vec<M::Plain>;
+    fn plain(&self) -> Self::Plain {
+        self.iter().map(M::plain).collect()
+    }
+    fn register(&self, name: &str, module: &Module) -> Result<()> {
+        let list = crate::nn::module_list()?;
+        for (i, member) in self.iter().enumerate() {
+            member.register(&i.to_string(), &list)?;
+        }
+        module.register_module(name, &list)
+    }
+    fn restore(name: &str, module: &Module, plain: &Self::Plain) -> Result<Self> {
+        let list = module.get_submodule(name)?;
+        let items = plain.iter().enumerate();
+        items.map(|(i, plain)| M::restore(&i.to_string(), &list, plain)).collect()
+    }
+}
+
+macro_rules! plain_members {
+    ($($t:ty)*) => { $(
+        impl Member for $t {
+            type Plain = $t;
+            fn plain(&self) -> $t {
+                self.clone()
+            }
+            fn restore(_: &str, _: &Module, plain: &$t) -> Result<$t> {
+                Ok(plain.clone())
+            }
+        }
+    )* };
+}
+plain_members!(bool u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 String);
+
+/// The fields of a struct of [`module!`](crate::module).
+#[doc(hidden)]
+pub trait Members: Sized {
+    fn kept(&self) -> Kept;
+    fn register(&self, module: &Module) -> Result<()>;
+    fn restore(module: &Module, kept: &Kept) -> Result<Self>;
+}
+
+/// What a module keeps of the fields of a struct, in order. The types of private fields do not show.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Kept(Vec<Box<dyn Any + Send + Sync>>);
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct KeptIter<'a>(std::slice::Iter<'a, Box<dyn Any + Send + Sync>>);
+
+impl Kept {
+    pub fn push<T: Send + Sync + 'static>(&mut self, field: T) {
+        self.0.push(Box::new(field));
+    }
+    pub fn iter(&self) -> KeptIter<'_> {
+        KeptIter(self.0.iter())
+    }
+}
+impl<'a> KeptIter<'a> {
+    #[allow(clippy::should_implement_trait)]
+    pub fn next<T: 'static>(&mut self) -> &'a T {
+        self.0.next().and_then(|field| field.downcast_ref()).expect("the fields that were kept")
+    }
+}
+
+#[doc(hidden)]
+pub fn module_of_members<L: Layer + Members + 'static>(name: &str, layer: &L) -> Result<Module> {
+    let kept = layer.kept();
+    let module = Module::custom(name, move |module, inputs| match inputs {
+        [Some(x)] => Ok(vec![L::restore(module, &kept)?.forward(x)?]),
+        _ => Err(Error::new(Status::InvalidArg, format!("{} inputs: takes one", inputs.len()))),
+    })?;
+    layer.register(&module)?;
+    Ok(module)
+}

@@ -1,0 +1,84 @@
+//! Optimizers and schedules beyond what follows from tt.h.
+use crate::error::Result;
+use crate::{Optimizer, Scheduler, StateDict, Tensor};
+
+/// # Learning rate and state
+impl Optimizer {
+    /// Returns the learning rate of the first group of parameters.
+    pub fn lr(&self) -> Result<f64> {
+        self.get_f64(0, "lr")
+    }
+    /// Sets the learning rate of all groups of parameters.
+    ///
+    /// ```
+    /// let sgd = tt::optim::sgd(tt::nn::linear(2, 1)?.parameters()?)?;
+    /// sgd.set_lr(0.5)?;
+    /// assert_eq!(sgd.lr()?, 0.5);
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    pub fn set_lr(&self, lr: f64) -> Result<()> {
+        (0..self.num_groups()).try_for_each(|group| self.set_f64(group, "lr", lr))
+    }
+    /// Returns the whole state: tensors under names such as "state.3.exp_avg", and numbers, as
+    /// float64 tensors without dimensions, under "state.3.step" and "param_groups.0.lr". The tensors
+    /// are shared with the optimizer.
+    ///
+    /// ```
+    /// let net = tt::nn::linear(2, 1)?;
+    /// let adam = tt::optim::adam(net.parameters()?)?;
+    /// net.forward(&tt::ones(&[1, 2])?)?.sum()?.backward()?;
+    /// adam.step()?;
+    /// let state = adam.state_dict()?;
+    /// assert_eq!(state.tensor("state.0.step")?.item::<i64>()?, 1);
+    /// tt::optim::adam(net.parameters()?)?.load_state_dict(&state)?;
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    pub fn state_dict(&self) -> Result<StateDict> {
+        let mut state = StateDict::new()?;
+        for i in 0..self.num_tensors() {
+            let (name, tensor) = self.tensor_at(i)?;
+            state.insert(&name, &tensor)?;
+        }
+        insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
+        Ok(state)
+    }
+    /// Sets the state that [`state_dict`](Optimizer::state_dict) returned, here or for an optimizer
+    /// with as many parameters. What comes before an entry that does not fit is set.
+    pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        for (name, value) in state {
+            if name.starts_with("param_groups.") || name.ends_with(".step") {
+                self.load_number(&name, value.item()?)?;
+            } else {
+                self.load_tensor(&name, &value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # State
+impl Scheduler {
+    /// Returns the whole state: numbers, as float64 tensors without dimensions, by name.
+    pub fn state_dict(&self) -> Result<StateDict> {
+        let mut state = StateDict::new()?;
+        insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
+        Ok(state)
+    }
+    /// Sets the state that [`state_dict`](Scheduler::state_dict) returned. What comes before an entry
+    /// that does not fit is set.
+    pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        state.iter().try_for_each(|(name, value)| self.load_number(&name, value.item()?))
+    }
+}
+
+fn insert_numbers(
+    state: &mut StateDict,
+    n: i64,
+    number_at: impl Fn(i64) -> Result<(String, f64)>,
+) -> Result<()> {
+    for i in 0..n {
+        let (name, value) = number_at(i)?;
+        state.insert(&name, &Tensor::from_slice(&[value], &[])?)?;
+    }
+    Ok(())
+}
