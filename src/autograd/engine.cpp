@@ -371,7 +371,7 @@ TensorList run_backward(const BackwardArgs& a) {
   engine.mark_inputs();
   engine.start();
   while (!engine.heap.empty()) {
-    poll_host(false);
+    poll_if_watched(false);
     Ready r = engine.pop();
     Edge e{r.target, 0};
     struct Release {

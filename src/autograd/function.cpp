@@ -1,6 +1,6 @@
 #include "autograd/function.h"
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "autograd/saved.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
@@ -49,7 +49,7 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < n.n_outs; i++)
     incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
   CallbackName what("backward", f.def.name);
-  HostOuts outs(n.n_edges);
+  CallbackOuts outs(n.n_edges);
   struct Running {
     Function& f;
     Node* outer;  // a callback may run another backward through this node
@@ -85,7 +85,7 @@ Ref<Function> make_function(const FunctionDef& def) {
 
 TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
   CallbackName what("forward", f.def.name);
-  HostOuts outs(n_outs);
+  CallbackOuts outs(n_outs);
   MaskGuard no_grad(bit(kKeyAutograd));
   struct Running {
     Function& f;

@@ -1,6 +1,6 @@
 #include "autograd/hook.h"
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "core/callback.h"
 
 namespace TT_NS {
@@ -25,7 +25,7 @@ void check_replacement(const Tensor& got, Ints sizes, Dtype dtype) {
 
 void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad) {
   for_each_hook(list, kTensorHook, nr, [&](Hook& h) {
-    HostOuts out(1);
+    CallbackOuts out(1);
     run_callback("a tensor hook", true, [&](tt_ctx* c) {
       return reinterpret_cast<GradHookFn>(h.fn)(h.user, c, handle(grad.get()), out.data());
     });
@@ -41,7 +41,7 @@ void run_node_hooks(Node& node, GradHookKind kind, TensorRef* grads) {
   for_each_hook(node.hooks, kind, 0, [&](Hook& h) {
     SmallVec<tt_tensor*, 8> in;
     for (int64_t i = 0; i < n; i++) in.push_back(handle(grads[i].get()));
-    HostOuts out(n);
+    CallbackOuts out(n);
     run_callback("a node hook", true, [&](tt_ctx* c) {
       return reinterpret_cast<NodeHookFn>(h.fn)(h.user, c, in.data(), n, out.data());
     });

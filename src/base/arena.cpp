@@ -42,21 +42,21 @@ bool is_mapped(const Arena* a, size_t bytes) {
 }
 
 // An allocator that throws counts as out of memory; exceptions of its free are swallowed.
-void* call_alloc(const tt_allocator& host, size_t bytes, size_t align) noexcept {
+void* call_alloc(const tt_allocator& allocator, size_t bytes, size_t align) noexcept {
   try {
-    return host.alloc(host.user, bytes, align);
+    return allocator.alloc(allocator.user, bytes, align);
   } catch (...) {
     return nullptr;
   }
 }
-void call_free(const tt_allocator& host, void* p, size_t bytes, size_t align) noexcept {
+void call_free(const tt_allocator& allocator, void* p, size_t bytes, size_t align) noexcept {
   try {
-    host.free(host.user, p, bytes, align);
+    allocator.free(allocator.user, p, bytes, align);
   } catch (...) {}
 }
 
-void* host_alloc(Arena* a, size_t bytes, size_t align) {
-  if (!is_mapped(a, bytes)) return call_alloc(a->host, bytes, align);
+void* alloc_from_application(Arena* a, size_t bytes, size_t align) {
+  if (!is_mapped(a, bytes)) return call_alloc(a->allocator, bytes, align);
   void* p = os_map(bytes, kHuge);
   if (p) os_advise_huge(p, bytes);
   return p;
@@ -67,7 +67,7 @@ void system_free(void*, void* p, size_t, size_t) { os_free(p); }
 
 void* take_once(Arena* a, size_t bytes, size_t align) {
   if (!reserve(a, int64_t(bytes))) return nullptr;
-  void* p = host_alloc(a, bytes, align);
+  void* p = alloc_from_application(a, bytes, align);
   if (p) note_peak(a);
   else unreserve(a, int64_t(bytes));
   return p;
@@ -80,7 +80,7 @@ void* slab_base(Slab* s) {
 void free_slab(Arena* a, Slab* s) {
   unreserve(a, int64_t(kSlabBytes));
   if (a->system && !TT_HEAP_DIRECT) os_unmap(slab_base(s), kSlabBytes);
-  else call_free(a->host, slab_base(s), kSlabBytes, kSlabBytes);
+  else call_free(a->allocator, slab_base(s), kSlabBytes, kSlabBytes);
 }
 
 void push_spare(Arena* a, Slab* s) {
@@ -179,7 +179,7 @@ void* arena_take(Arena* a, size_t bytes, size_t align) noexcept {
 void arena_give(Arena* a, void* p, size_t bytes, size_t align) noexcept {
   unreserve(a, int64_t(bytes));
   if (is_mapped(a, bytes)) os_unmap(p, bytes);
-  else call_free(a->host, p, bytes, align);
+  else call_free(a->allocator, p, bytes, align);
 }
 
 Slab* arena_take_slab(Arena* a) noexcept {
@@ -200,17 +200,17 @@ void arena_give_slab(Arena* a, Slab* s) noexcept {
   free_slab(a, s);
 }
 
-Arena* arena_new(const tt_allocator* host) noexcept {
+Arena* arena_new(const tt_allocator* allocator) noexcept {
   tt_allocator h = {sizeof(tt_allocator), nullptr, system_alloc, system_free};
-  if (host) h = *host;
+  if (allocator) h = *allocator;
   void* p = call_alloc(h, sizeof(Arena), 64);
   if (!p) return nullptr;
   memset(p, 0, sizeof(Arena));
   Arena* a = static_cast<Arena*>(p);
   a->refs = a->life = 1;
   a->pid = os_pid();
-  a->system = !host;
-  a->host = h;
+  a->system = !allocator;
+  a->allocator = h;
   a->reserved = a->peak = int64_t(sizeof(Arena));
   return a;
 }
@@ -232,8 +232,8 @@ void arena_release(Arena* a) noexcept {
 
 void arena_drop_life(Arena* a) noexcept {
   if (__atomic_fetch_sub(&a->life, 1, __ATOMIC_ACQ_REL) != 1) return;
-  const tt_allocator host = a->host;
-  call_free(host, a, sizeof(Arena), 64);
+  const tt_allocator allocator = a->allocator;
+  call_free(allocator, a, sizeof(Arena), 64);
 }
 
 void arena_set_limit(Arena* a, int64_t bytes) noexcept {

@@ -12,7 +12,7 @@ constexpr int64_t kMaxBlock = int64_t(1) << 47;
 // Header of each large block.
 struct alignas(64) LargeBlock {
   Arena* arena;
-  int64_t total;  // bytes taken from the host allocator
+  int64_t total;  // bytes taken from the allocator
   LargeBlock* bin_next;
   LargeBlock* bin_prev;
   LargeBlock* age_next;  // younger
@@ -42,7 +42,7 @@ struct Arena {
                  // freed
   int32_t pid;
   bool system;  // the application uses the C allocator
-  tt_allocator host;
+  tt_allocator allocator;
   int64_t limit, reserved, peak;  // atomics
   int64_t live[3];                // atomics, by LiveKind, in addition to the counts of the heaps
 

@@ -247,7 +247,7 @@ void run_own(Pool* p, const Region& r, int64_t range_ns) {
 }
 
 // An executor receives range numbers, not indices, so that the split into ranges is always tt's.
-void run_host_ranges(void* ctx, int64_t begin, int64_t end) {
+void run_executor_ranges(void* ctx, int64_t begin, int64_t end) {
   const Region* r = static_cast<const Region*>(ctx);
   tls.in_parallel++;
   for (int64_t i = begin; i < end; i++) r->run(i);
@@ -261,7 +261,7 @@ bool get_executor(Pool* p, tt_executor* e) {
 }
 
 // An executor that throws counts as one thread.
-int32_t host_threads(const tt_executor& e) noexcept {
+int32_t executor_threads(const tt_executor& e) noexcept {
   try {
     return e.num_threads(e.user);
   } catch (...) {
@@ -269,15 +269,15 @@ int32_t host_threads(const tt_executor& e) noexcept {
   }
 }
 
-tt_status run_host(Pool* p, const Region& r) {
+tt_status run_on_executor(Pool* p, const Region& r) {
   tt_executor e;
-  if (!get_executor(p, &e) || host_threads(e) <= 1) {
+  if (!get_executor(p, &e) || executor_threads(e) <= 1) {
     run_serial(r);
     return TT_OK;
   }
   try {
     const int32_t status =
-        e.parallel_for(e.user, r.ranges(), 1, run_host_ranges, const_cast<Region*>(&r));
+        e.parallel_for(e.user, r.ranges(), 1, run_executor_ranges, const_cast<Region*>(&r));
     return status >= TT_OK && status <= TT_INTERNAL ? status : TT_CALLBACK;
   } catch (...) {
     return TT_CALLBACK;
@@ -340,7 +340,7 @@ tt_status pool_set_threads(Pool* p, int32_t n) noexcept {
 
 int32_t pool_threads(Pool* p) noexcept {
   tt_executor e;
-  return get_executor(p, &e) ? host_threads(e) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
+  return get_executor(p, &e) ? executor_threads(e) : __atomic_load_n(&p->threads, __ATOMIC_RELAXED);
 }
 
 tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void* body_ctx,
@@ -348,7 +348,7 @@ tt_status parallel_for(Pool* p, int64_t n, int64_t grain, tt_range_fn body, void
   if (n <= 0) return TT_OK;
   const Region r = {body, body_ctx, n, grain < 1 ? 1 : grain};
   if (n > r.grain && !tls.in_parallel) {
-    if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_host(p, r);
+    if (__atomic_load_n(&p->has_executor, __ATOMIC_RELAXED)) return run_on_executor(p, r);
     if (__atomic_load_n(&p->threads, __ATOMIC_RELAXED) > 1 && p->busy.try_lock()) {
       // The number of threads may have been reduced in between.
       if (p->threads > 1) run_own(p, r, range_ns);

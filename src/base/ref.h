@@ -13,7 +13,7 @@ using RefCount = int32_t;
 TT_INLINE void ref_inc(RefCount* c) { __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
 // For applications, which may leak any number of references: past 2^30 the object is immortal, and
 // the count never overflows.
-inline void ref_inc_by_host(RefCount* c) {
+inline void ref_inc_external(RefCount* c) {
   constexpr RefCount kMany = 1 << 30;
   const RefCount before = __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
   if (TT_UNLIKELY(before < 0 || before >= kMany)) __atomic_store_n(c, -kMany, __ATOMIC_RELAXED);

@@ -213,7 +213,7 @@ tt_status tt_node_remove_hook(tt_ctx* h, tt_node* node, int64_t id) {
   });
 }
 void tt_node_retain(tt_node* h) {
-  if (Node* n = live_node(h)) ref_inc_by_host(&n->refs);
+  if (Node* n = live_node(h)) ref_inc_external(&n->refs);
 }
 void tt_node_release(tt_node* h) {
   if (Node* n = live_node(h)) NodeRef::adopt(n).reset();

@@ -49,7 +49,7 @@ tt_status tt_safetensors_map(tt_ctx* h, const char* path, tt_safetensors** out) 
   return open_file(h, "safetensors_map", path, true, out);
 }
 void tt_safetensors_retain(tt_safetensors* h) {
-  if (TensorFile* f = file_of(h)) ref_inc_by_host(&f->refs);
+  if (TensorFile* f = file_of(h)) ref_inc_external(&f->refs);
 }
 void tt_safetensors_release(tt_safetensors* h) {
   if (TensorFile* f = file_of(h)) Ref<TensorFile>::adopt(f).reset();

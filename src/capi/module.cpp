@@ -29,7 +29,7 @@ tt_status tt_state_dict_new(tt_ctx* h, tt_state_dict** out) {
   });
 }
 void tt_state_dict_retain(tt_state_dict* h) {
-  if (StateDict* d = dict_of(h)) ref_inc_by_host(&d->refs);
+  if (StateDict* d = dict_of(h)) ref_inc_external(&d->refs);
 }
 void tt_state_dict_release(tt_state_dict* h) {
   if (StateDict* d = dict_of(h)) StateDictRef::adopt(d).reset();
@@ -86,7 +86,7 @@ Module& TT_NS::module_arg(const tt_module* h, const char* arg, int32_t index) {
 static tt_module* to_handle(ModuleRef&& m) { return reinterpret_cast<tt_module*>(m.leak()); }
 
 void tt_module_retain(tt_module* h) {
-  if (Module* m = module_of(h)) ref_inc_by_host(&m->refs);
+  if (Module* m = module_of(h)) ref_inc_external(&m->refs);
 }
 void tt_module_release(tt_module* h) {
   if (Module* m = module_of(h)) ModuleRef::adopt(m).reset();

@@ -1,6 +1,6 @@
 #include "capi/optim.h"
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
 
@@ -21,7 +21,7 @@ Optimizer& optimizer_arg(const tt_optimizer* h, const char* arg, int32_t index) 
 using namespace TT_NS;
 
 void tt_optim_retain(tt_optimizer* h) {
-  if (Optimizer* o = live(h)) ref_inc_by_host(&o->refs);
+  if (Optimizer* o = live(h)) ref_inc_external(&o->refs);
 }
 void tt_optim_release(tt_optimizer* h) {
   if (Optimizer* o = live(h)) OptimizerRef::adopt(o).reset();
@@ -45,7 +45,7 @@ tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure f
     OptimizerRef o = OptimizerRef::share(&optimizer_arg(opt, "opt", 1));
     if (!fn) fail_null("fn", 2);
     out_arg(loss, "loss", 5);
-    HostOuts outs(1);
+    CallbackOuts outs(1);
     run_callback("the closure", false, [&](tt_ctx* inner) { return fn(user, inner, outs.data()); });
     TensorList found = outs.take("the closure", false);
     reserve_outs(c, 1);

@@ -27,10 +27,10 @@ tt_status tt_tensor_print(tt_ctx* h, const tt_tensor* handle, char* buffer, int6
     const PrintFacts facts = {t.device, node ? as_node(node).type->name : nullptr,
                               requires_grad(t)};
     MaskGuard no_grad(bit(kKeyAutograd));
-    TensorRef host = t.is_cpu() || t.device.type == TT_META ? TensorRef::share(&t)
-                                                            : op::to_device(t, kCpuDevice);
+    TensorRef on_cpu = t.is_cpu() || t.device.type == TT_META ? TensorRef::share(&t)
+                                                              : op::to_device(t, kCpuDevice);
     const int64_t room = buffer && cap > 0 ? cap : 0;
-    *n = print_tensor(buffer, room, *host, facts);
+    *n = print_tensor(buffer, room, *on_cpu, facts);
     if (*n < room) return;
     if (room) *buffer = 0;
     fail_arg(TT_BUFFER_TOO_SMALL, "buffer",

@@ -119,7 +119,7 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
   return TT_OK;
 }
 void tt_runtime_retain(tt_runtime* h) {
-  if (Runtime* rt = runtime_of(h)) ref_inc_by_host(&rt->refs);
+  if (Runtime* rt = runtime_of(h)) ref_inc_external(&rt->refs);
 }
 int64_t tt_runtime_poll(tt_runtime* h) {
   Runtime* rt = runtime_of(h);
@@ -169,7 +169,7 @@ static Ctx* ctx_of(const tt_ctx* h) {
   return c && c->tag == kTagCtx ? c : nullptr;
 }
 void tt_ctx_retain(tt_ctx* h) {
-  if (Ctx* c = ctx_of(h)) ref_inc_by_host(&c->refs);
+  if (Ctx* c = ctx_of(h)) ref_inc_external(&c->refs);
 }
 void tt_ctx_release(tt_ctx* h) {
   if (Ctx* c = ctx_of(h)) Ref<Ctx>::adopt(c).reset();
@@ -182,7 +182,7 @@ tt_status tt_ctx_runtime(tt_ctx* h, tt_runtime** out) {
   if (out) *out = nullptr;
   return api_call(h, "ctx_runtime", [&](Ctx& c) {
     out_arg(out, "out", 1);
-    ref_inc_by_host(&c.rt->refs);
+    ref_inc_external(&c.rt->refs);
     *out = reinterpret_cast<tt_runtime*>(c.rt);
   });
 }
@@ -260,7 +260,7 @@ tt_status tt_cancel_new(tt_ctx* h, tt_cancel** out) {
   });
 }
 void tt_cancel_retain(tt_cancel* h) {
-  if (CancelToken* t = token_of(h)) ref_inc_by_host(&t->refs);
+  if (CancelToken* t = token_of(h)) ref_inc_external(&t->refs);
 }
 void tt_cancel_release(tt_cancel* h) {
   if (CancelToken* t = token_of(h)) Ref<CancelToken>::adopt(t).reset();
@@ -281,10 +281,11 @@ tt_status tt_ctx_set_cancel(tt_ctx* h, tt_cancel* k) {
 tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(void*)) {
   bool passed_on = false;
   tt_status status = api_call(h, "ctx_set_poll", [&](Ctx& c) {
-    HostPoll* made =
-        fn ? new (mem_alloc(sizeof(HostPoll))) HostPoll{kTagPoll, 1, fn, user, drop, 0} : nullptr;
+    PollCallback* made = fn ? new (mem_alloc(sizeof(PollCallback)))
+                                  PollCallback{kTagPoll, 1, fn, user, drop, 0}
+                            : nullptr;
     passed_on = made != nullptr;
-    Ref<HostPoll> before = Ref<HostPoll>::adopt(c.poll);
+    Ref<PollCallback> before = Ref<PollCallback>::adopt(c.poll);
     c.poll = made;
     c.watched = made || c.cancel;
     c.until_poll = 0;
@@ -307,7 +308,7 @@ static Generator* live_generator(const tt_generator* h) {
   return g && g->tag == kTagGenerator ? g : nullptr;
 }
 void tt_generator_retain(tt_generator* h) {
-  if (Generator* g = live_generator(h)) ref_inc_by_host(&g->refs);
+  if (Generator* g = live_generator(h)) ref_inc_external(&g->refs);
 }
 void tt_generator_release(tt_generator* h) {
   if (Generator* g = live_generator(h)) Ref<Generator>::adopt(g).reset();

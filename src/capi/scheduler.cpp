@@ -25,7 +25,7 @@ Span<Scheduler* const> schedulers_arg(tt_scheduler* const* list, int64_t n, cons
 using namespace TT_NS;
 
 void tt_scheduler_retain(tt_scheduler* h) {
-  if (Scheduler* s = live(h)) ref_inc_by_host(&s->refs);
+  if (Scheduler* s = live(h)) ref_inc_external(&s->refs);
 }
 void tt_scheduler_release(tt_scheduler* h) {
   if (Scheduler* s = live(h)) SchedulerRef::adopt(s).reset();

@@ -73,8 +73,8 @@ tt_status tt_tensor_read(tt_ctx* h, const tt_tensor* handle, void* dst, int64_t 
     if (!dst) fail_null("dst", 2);
     if (t.device.type == TT_META) fail_arg(TT_DEVICE, "t", "a meta tensor has no data");
     MaskGuard no_grad(bit(kKeyAutograd));
-    TensorRef host = t.is_cpu() ? TensorRef::share(&t) : op::to_device(t, kCpuDevice);
-    TensorRef rows = dense_input(host);
+    TensorRef on_cpu = t.is_cpu() ? TensorRef::share(&t) : op::to_device(t, kCpuDevice);
+    TensorRef rows = dense_input(on_cpu);
     memcpy(dst, rows->data, size_t(want));
   });
 }
@@ -122,12 +122,12 @@ static const Tensor* live(const tt_tensor* h) {
 void tt_tensor_retain(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
     count_handle(t, 1);
-    ref_inc_by_host(&const_cast<Tensor*>(t)->refs);
+    ref_inc_external(&const_cast<Tensor*>(t)->refs);
   }
 }
 void tt_tensor_release(tt_tensor* h) {
   if (const Tensor* t = live(h)) {
-    if (TT_CHECKED && !t->host_refs)
+    if (TT_CHECKED && !t->external_refs)
       return;  // already released: the remaining references are not the application's
     count_handle(t, -1);
     TensorRef::adopt(const_cast<Tensor*>(t)).reset();

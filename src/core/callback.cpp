@@ -47,8 +47,8 @@ void poll_application(bool now) {
   const int64_t time = os_now_ns();
   if (!now && time < c.poll->next_ns) return;
   c.poll->next_ns = time + kPollNs;
-  Ref<HostPoll> poll = Ref<HostPoll>::share(c.poll);
-  call_host("the poll", false, [&](tt_ctx* h) { return poll->fn(poll->user, h); });
+  Ref<PollCallback> poll = Ref<PollCallback>::share(c.poll);
+  call_application("the poll", false, [&](tt_ctx* h) { return poll->fn(poll->user, h); });
 }
 
 }  // namespace TT_NS

@@ -49,7 +49,7 @@ class CallbackScope {
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
 // Calls f() in a CallbackScope. A C++ exception that leaves it becomes CALLBACK.
-template <class F> void call_host(const char* what, bool keep_masks, F f) {
+template <class F> void call_application(const char* what, bool keep_masks, F f) {
   tt_status status;
   ctx().error.view.code = TT_OK;
   ctx().error.view.cause = nullptr;
@@ -68,7 +68,7 @@ template <class F> void call_host(const char* what, bool keep_masks, F f) {
 // The same, after polling the application.
 template <class F> void run_callback(const char* what, bool keep_masks, F f) {
   if (TT_UNLIKELY(ctx().watched)) poll_application(true);
-  call_host(what, keep_masks, f);
+  call_application(what, keep_masks, f);
 }
 
 }  // namespace TT_NS

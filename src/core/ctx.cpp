@@ -7,8 +7,8 @@
 
 namespace TT_NS {
 
-Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept {
-  Arena* arena = arena_new(host);
+Runtime* runtime_new(const tt_allocator* allocator, int32_t isa) noexcept {
+  Arena* arena = arena_new(allocator);
   if (!arena) return nullptr;
   Heap* heap = arena_heap(arena);
   constexpr size_t kBytes = sizeof(Runtime) + sizeof(Mutex);
@@ -112,7 +112,7 @@ void Ctx::destroy(Ctx* c) noexcept {
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));
   Ref<Generator>::adopt(c->gen).reset();
   if (c->cancel) Ref<CancelToken>::adopt(reinterpret_cast<CancelToken*>(c->cancel)).reset();
-  if (c->poll) Ref<HostPoll>::adopt(c->poll).reset();
+  if (c->poll) Ref<PollCallback>::adopt(c->poll).reset();
   Runtime* rt = c->rt;
   c->tag = 0;
   mem_retire(c, sizeof *c);
@@ -124,7 +124,9 @@ void CancelToken::destroy(CancelToken* t) noexcept {
   mem_retire(t, sizeof *t);
 }
 
-void HostPoll::destroy(HostPoll* p) noexcept { drop_and_free(p, sizeof *p, p->drop, p->user); }
+void PollCallback::destroy(PollCallback* p) noexcept {
+  drop_and_free(p, sizeof *p, p->drop, p->user);
+}
 
 void Generator::destroy(Generator* g) noexcept {
   g->tag = 0;
@@ -167,7 +169,7 @@ static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int6
     if (!status) status = body.status;
     if (status || rest <= part) return status;
     body.first += part;
-    poll_host(true);
+    poll_if_watched(true);
   }
 }
 
@@ -209,7 +211,7 @@ static TT_COLD void launch_device(const Kernel& k, Device device, const void* pl
 
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {
   if (device.type != TT_CPU) return launch_device(k, device, plan);
-  poll_host(units > grain);
+  poll_if_watched(units > grain);
   CpuKernel fn = k.cpu[ctx().isa];
   const int32_t status =
       units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);

@@ -56,7 +56,7 @@ template <class... A> TT_COLD void log_line(const Runtime* rt, int32_t level, co
 // Set when the first custom operator is registered, so that core does not depend on them.
 extern void (*destroy_custom_ops)(CustomOp*) noexcept;
 // isa < 0: the best that the processor supports. NULL on OOM.
-Runtime* runtime_new(const tt_allocator* host, int32_t isa) noexcept;
+Runtime* runtime_new(const tt_allocator* allocator, int32_t isa) noexcept;
 // Fails with DEVICE or OOM; arg is the argument that names the device.
 DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device, const char* arg = "");
 SeedState runtime_seed_state(Runtime*) noexcept;
@@ -72,14 +72,14 @@ struct ScopeStack {
 };
 
 // The callback of tt_ctx_set_poll; a running call of fn holds a reference.
-struct HostPoll {
+struct PollCallback {
   uint32_t tag;
   RefCount refs;
   tt_status (*fn)(void* user, tt_ctx* ctx);
   void* user;
   void (*drop)(void* user);
   int64_t next_ns;  // earliest time of the next call
-  static void destroy(HostPoll*) noexcept;
+  static void destroy(PollCallback*) noexcept;
 };
 
 struct Ctx {
@@ -93,7 +93,7 @@ struct Ctx {
   Generator* gen;             // owned default generator
   ScopeStack scopes;
   tt_cancel* cancel;   // polled between kernels; may be NULL
-  HostPoll* poll;      // may be NULL
+  PollCallback* poll;  // may be NULL
   int32_t until_poll;  // small kernels left until the clock is read
   bool watched;        // there is a cancel token or a poll callback
   CtxPart* profiler;   // modes/profiler.h
@@ -124,7 +124,7 @@ void poll_application(bool now = false);
 // Called between kernels and between parts of long ones. The clock is read before large kernels,
 // and before some of the small ones.
 void poll_occasionally(bool large);
-inline void poll_host(bool large) {
+inline void poll_if_watched(bool large) {
   if (TT_UNLIKELY(ctx().watched)) poll_occasionally(large);
 }
 

@@ -68,7 +68,7 @@ static void init_header(Tensor* t, Dtype dtype, Device device, Storage* s, char*
   t->refs = 1;
   t->dtype = dtype;
   t->device = device;
-  t->host_refs = 0;
+  t->external_refs = 0;
   t->keys = backend_key(device);
   t->storage = s;
   t->data = data;

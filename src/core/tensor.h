@@ -79,10 +79,10 @@ struct Tensor {
   Device device;
   uint8_t ndim;
   uint16_t flags;
-  uint16_t host_refs;  // (TT_CHECKED) how many of the references the application owns
-  uint64_t keys;       // backend bit of the device | functionality bits (dispatch/key.h)
-  Storage* storage;    // owned, unless kBorrowedStorage
-  char* data;          // storage->data + offset
+  uint16_t external_refs;  // (TT_CHECKED) how many of the references the application owns
+  uint64_t keys;           // backend bit of the device | functionality bits (dispatch/key.h)
+  Storage* storage;        // owned, unless kBorrowedStorage
+  char* data;              // storage->data + offset
   int64_t numel;
   // owned; if not NULL, this is a differentiable view of base, which is never itself a view
   Tensor* base;
@@ -120,7 +120,7 @@ static_assert(sizeof(Tensor) == 160);
 TT_INLINE void count_handle(const Tensor* t, int change) noexcept {
   count_live(t, sizeof(Tensor), kLiveHandles, change);
   if (TT_CHECKED)
-    __atomic_fetch_add(&const_cast<Tensor*>(t)->host_refs, uint16_t(change), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&const_cast<Tensor*>(t)->external_refs, uint16_t(change), __ATOMIC_RELAXED);
 }
 
 using TensorRef = Ref<Tensor>;

@@ -1,11 +1,11 @@
 #include "ext/backend.h"
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
 #include "ops/gen/ops.h"
 #include "ext/mirror.h"
-#include "ext/host_value.h"
+#include "ext/tagged_value.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 
@@ -115,16 +115,16 @@ void check_made(const Tensor& t, const Place& p, const OpSchema& s, const Value*
 bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
   const OpSchema& s = *c.op->schema;
   if (!p.on->def.compute || s.n_outs < 0) return false;
-  HostValues values;
+  TaggedValues values;
   for (int32_t i = 0; i < s.n_args; i++) {
     if (args[i].kind == Value::kRng) return false;
-    values.push_back(to_host(args[i]));
+    values.push_back(to_tagged(args[i]));
   }
   for (int32_t i = 0; i < s.n_args; i++)
     if (s.args[i].mutates && args[i].kind == Value::kTensor)
       check_writable(*args[i].tensor, s.args[i].name);
   CallbackName what("compute", p.on->name);
-  HostOuts made(s.n_outs);
+  CallbackOuts made(s.n_outs);
   bool declined = false;
   run_callback(what.text, true, [&](tt_ctx* h) {
     const tt_status status =

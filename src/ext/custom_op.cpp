@@ -1,10 +1,10 @@
 #include "ext/custom_op.h"
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
 #include "ext/custom_schema.h"
-#include "ext/host_value.h"
+#include "ext/tagged_value.h"
 
 #include <string.h>
 
@@ -50,10 +50,10 @@ TensorPointers tensor_args(const OpSchema& s, const Value* args) {
 }
 
 TensorList compute(CustomOp& op, const Value* args) {
-  HostValues values;
-  for (int32_t i = 0; i < op.schema.n_args; i++) values.push_back(to_host(args[i]));
+  TaggedValues values;
+  for (int32_t i = 0; i < op.schema.n_args; i++) values.push_back(to_tagged(args[i]));
   CallbackName what("compute", op.schema.name);
-  HostOuts outs(op.schema.n_outs);
+  CallbackOuts outs(op.schema.n_outs);
   MaskGuard no_grad(bit(kKeyAutograd));
   run_callback(what.text, true, [&](tt_ctx* c) {
     return op.def.compute(op.def.user, c, values.data(), values.size(), outs.data(),
@@ -71,7 +71,7 @@ void custom_backward(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   CustomOp& op = op_of(n.type);
   auto& s = n.saved_as<CustomSaved>();
-  HostValues values;
+  TaggedValues values;
   TensorList keep;
   s.args.get(n, values, keep);
   SmallVec<tt_tensor*, 4> results, incoming;
@@ -82,7 +82,7 @@ void custom_backward(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < n.n_outs; i++)
     incoming.push_back(reinterpret_cast<tt_tensor*>(grads[i].get()));
   CallbackName what("backward", op.schema.name);
-  HostOuts outs(n.n_edges);
+  CallbackOuts outs(n.n_edges);
   run_callback(what.text, true, [&](tt_ctx* c) {
     return op.def.backward(op.def.user, c, incoming.data(), n.n_outs, values.data(), values.size(),
                            results.data(), outs.data(), n.n_edges);

@@ -33,7 +33,7 @@ void run_pre_hooks(Module& m, Values& grad_results, const NodeOut* outs) {
   for_each_hook(m.hooks, kBackwardPreHook, 0, [&](Hook& h) {
     CallbackName what("full backward pre-hook", m.type->name);
     const int64_t n = grad_results.own.size();
-    HostOuts replaced(n);
+    CallbackOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
       return reinterpret_cast<ModulePreHook>(h.fn)(
           h.user, c, handle(m), handles(grad_results.span()), n, replaced.data());
@@ -46,7 +46,7 @@ void run_hooks(Module& m, Values& grad_inputs, const NodeOut* outs, const Values
   for_each_hook(m.hooks, kBackwardHook, 0, [&](Hook& h) {
     CallbackName what("full backward hook", m.type->name);
     const int64_t n = grad_inputs.own.size();
-    HostOuts replaced(n);
+    CallbackOuts replaced(n);
     run_callback(what.text, true, [&](tt_ctx* c) {
       return reinterpret_cast<ModulePostHook>(h.fn)(
           h.user, c, handle(m), handles(grad_results.span()), grad_results.own.size(),

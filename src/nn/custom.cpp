@@ -1,6 +1,6 @@
 #include "nn/custom.h"
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
 
@@ -21,7 +21,7 @@ TensorList custom_forward(Module& m, TensorSpan inputs) {
   const CustomModuleDef& def = custom(m).def;
   ModuleRef alive = ModuleRef::share(&m);
   CallbackName what("forward", m.type->name);
-  HostOuts outs(kMaxCustomOuts);
+  CallbackOuts outs(kMaxCustomOuts);
   int64_t n = 1;
   run_callback(what.text, true, [&](tt_ctx* c) {
     return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m),

@@ -9,7 +9,7 @@ namespace {
 void run_pre_hooks(Module& m, Values& v) {
   for_each_hook(m.hooks, kForwardPreHook, 0, [&](Hook& h) {
     CallbackName what("forward pre-hook", m.type->name);
-    HostOuts outs(v.own.size());
+    CallbackOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) {
       return reinterpret_cast<ModulePreHook>(h.fn)(h.user, c, handle(m), handles(v.span()),
                                                    v.own.size(), outs.data());
@@ -21,7 +21,7 @@ void run_pre_hooks(Module& m, Values& v) {
 void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
   for_each_hook(m.hooks, kForwardHook, 0, [&](Hook& h) {
     CallbackName what("forward hook", m.type->name);
-    HostOuts outs(v.own.size());
+    CallbackOuts outs(v.own.size());
     run_callback(what.text, true, [&](tt_ctx* c) {
       return reinterpret_cast<ModulePostHook>(h.fn)(h.user, c, handle(m), handles(inputs), inputs.n,
                                                     handles(v.span()), v.own.size(), outs.data());

@@ -2,7 +2,7 @@
 // a module's inputs and results.
 #pragma once
 
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 #include "autograd/node.h"
 #include "core/callback.h"
 #include "nn/module.h"

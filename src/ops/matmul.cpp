@@ -13,7 +13,7 @@ constexpr int64_t kLarge = 1 << 19;  // multiplications, about 5 µs
 // If false, the error record has the reason.
 static bool may_continue() noexcept {
   try {
-    poll_host(true);
+    poll_if_watched(true);
     return true;
   } catch (...) {
     return false;
@@ -25,7 +25,7 @@ static void run_plan(MatmulPlan& plan, Device device) {
   Workspace workspace(matmul_workspace_bytes(plan), device);
   plan.workspace = workspace.data();
   if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
-  poll_host(plan.batch * plan.m * plan.n * plan.k > kLarge);
+  poll_if_watched(plan.batch * plan.m * plan.n * plan.k > kLarge);
   const MatmulGoOn go_on = ctx().watched ? may_continue : nullptr;
   const int32_t status = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool, go_on);
   if (status == kMatmulEnded) fail_again();

@@ -145,7 +145,7 @@ void clip_grad_value(TensorSpan params, double clip_value) {
       fail_arg(TT_DTYPE, "params", "a gradient is {}: must be floating", fmt(g->dtype));
     check_writable(*g, "params");
   }
-  poll_host(true);
+  poll_if_watched(true);
   CommitGuard whole;
   for (const TensorRef& g : grads)
     if (g->device.type == TT_EXT) remember_values(*g);

@@ -50,7 +50,7 @@ struct Change {
   int32_t state;     // -1: none
   TensorRef tensor;  // the state, or a temporary copy
   TensorRef target;  // the parameter to which tensor, a dense copy, is written back
-  TensorRef host;    // of a state on a device of the application: its new values
+  TensorRef on_cpu;  // of a state on a device of the application: its new values
 };
 
 // The items of one device and their units.
@@ -258,17 +258,17 @@ void Step::update() {
     if (c.target) copy_elements(*c.target, *c.tensor);
   if (TT_UNLIKELY(mirrors_)) {
     for (const Change& c : changes_)
-      if (c.host)
-        ext_copy(ext_of(*c.tensor), c.tensor->data, c.host->data,
-                 c.host->numel * c.host->item_size(), kHostToDevice);
+      if (c.on_cpu)
+        ext_copy(ext_of(*c.tensor), c.tensor->data, c.on_cpu->data,
+                 c.on_cpu->numel * c.on_cpu->item_size(), kHostToDevice);
     mirrors_->write_back();
   }
   commit();
 }
 
 void Step::run() {
-  poll_host(true);    // may still change the optimizer
-  CommitGuard whole;  // no more changes from here on
+  poll_if_watched(true);  // may still change the optimizer
+  CommitGuard whole;      // no more changes from here on
   take_grads();
   check();
   bool ext = false;

@@ -1,4 +1,4 @@
-#include "ext/host_value.h"
+#include "ext/tagged_value.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ static tt_tensor* handle(const Tensor* t) {
   return reinterpret_cast<tt_tensor*>(const_cast<Tensor*>(t));
 }
 
-tt_value to_host(const Value& v) {
+tt_value to_tagged(const Value& v) {
   tt_value h;
   memset(&h, 0, sizeof h);
   h.n = v.n;
@@ -68,7 +68,7 @@ tt_value to_host(const Value& v) {
 void SavedArgs::save(Span<const Value> args) {
   for (const Value& v : args) {
     Item item;
-    item.value = to_host(v);
+    item.value = to_tagged(v);
     auto keep = [&](const Tensor* t) {
       tensors_.push_back(Saved());
       tensors_.back().save(t);
@@ -88,7 +88,7 @@ void SavedArgs::save(Span<const Value> args) {
   }
 }
 
-void SavedArgs::get(Node& n, HostValues& out, TensorList& keep) const {
+void SavedArgs::get(Node& n, TaggedValues& out, TensorList& keep) const {
   int64_t next = 0;
   auto take = [&] {
     keep.push_back(tensors_[next++].get_opt(n));

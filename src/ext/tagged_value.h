@@ -5,11 +5,11 @@
 
 namespace TT_NS {
 
-using HostValues = SmallVec<tt_value, 8>;
+using TaggedValues = SmallVec<tt_value, 8>;
 
 // Converts a value for a callback of the application; borrows what v borrows. An Rng has no tagged
 // form (custom operators take none).
-tt_value to_host(const Value& v);
+tt_value to_tagged(const Value& v);
 
 // The arguments of a recorded call, for its backward callback: tensors with their versions, all
 // else copied.
@@ -17,7 +17,7 @@ class SavedArgs {
  public:
   void save(Span<const Value> args);
   // Appends the values; `keep` owns the tensors among them.
-  void get(Node& n, HostValues& out, TensorList& keep) const;
+  void get(Node& n, TaggedValues& out, TensorList& keep) const;
 
  private:
   struct Item {

@@ -5,11 +5,11 @@
 
 namespace TT_NS {
 
-class HostOuts {
+class CallbackOuts {
  public:
-  explicit HostOuts(int64_t n) { handles_.resize(n, nullptr); }
-  ~HostOuts();
-  HostOuts(const HostOuts&) = delete;
+  explicit CallbackOuts(int64_t n) { handles_.resize(n, nullptr); }
+  ~CallbackOuts();
+  CallbackOuts(const CallbackOuts&) = delete;
   tt_tensor** data() { return handles_.data(); }
   // Takes all of them after a successful callback. Fails with CALLBACK on anything but tensors;
   // NULL is accepted only if `optional`.

@@ -1,11 +1,11 @@
-#include "autograd/host_outs.h"
+#include "autograd/callback_outs.h"
 
 #include "autograd/node.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
 
-HostOuts::~HostOuts() {
+CallbackOuts::~CallbackOuts() {
   for (tt_tensor* h : handles_) {
     auto* t = reinterpret_cast<Tensor*>(h);
     if (!t || t->tag != kTagTensor) continue;
@@ -14,7 +14,7 @@ HostOuts::~HostOuts() {
   }
 }
 
-TensorList HostOuts::take(const char* what, bool optional) {
+TensorList CallbackOuts::take(const char* what, bool optional) {
   TensorList list;
   for (int64_t i = 0; i < handles_.size(); i++) {
     auto* t = reinterpret_cast<Tensor*>(handles_[i]);
