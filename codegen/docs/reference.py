@@ -112,7 +112,7 @@ def default_of(a):
     if a.default is None:
         return "required"
     if a.default == "[]":
-        return "empty"
+        return "no items"
     return "none" if a.default == "None" else f"`{a.default}`"
 
 
