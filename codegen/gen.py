@@ -21,7 +21,7 @@ from codegen.cxx import files as cxx  # noqa: E402
 from codegen.cxx import manifest  # noqa: E402
 from codegen.docs import files as docs  # noqa: E402
 from codegen.julia import files as julia  # noqa: E402
-from codegen.model import headers, overrides, schema  # noqa: E402
+from codegen.model import columns, headers, overrides, schema  # noqa: E402
 from codegen.python import files as python  # noqa: E402
 from codegen.rust import files as rust  # noqa: E402
 from codegen.tests import files as tests  # noqa: E402
@@ -58,7 +58,7 @@ def generate():
     files |= julia.generate(ops, groups, api, ROOT)
     files |= cxx.generate_build_lists(files, api)
     files |= docs.generate(ops, groups, api, files, ROOT)
-    return files
+    return {path: columns.wrap(path, text) for path, text in files.items()}
 
 
 def is_current(path, text):

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Calls its children in order and passes the result of each to the next. Children are added by tt_module_append or
-   by name. */
+/* Calls its children in order and passes the result of each to the next. Children are added by
+   tt_module_append or by name. */
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out);
 
 /* Holds children by index, for a module of the application to call. It cannot be called itself. */
@@ -21,9 +21,9 @@ tt_status tt_nn_module_dict(tt_ctx *c, tt_module **out);
 /* Returns its input. */
 tt_status tt_nn_identity(tt_ctx *c, tt_module **out);
 
-/* Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features). weight is
-   (out_features, in_features) and bias is (out_features); both are initialized uniformly in [-k, k] with k =
-   1/sqrt(in_features).
+/* Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features).
+   weight is (out_features, in_features) and bias is (out_features); both are initialized
+   uniformly in [-k, k] with k = 1/sqrt(in_features).
      in_features: size of the last dimension of the input
      out_features: size of the last dimension of the result
      bias: whether to learn an additive bias
@@ -38,25 +38,31 @@ typedef struct tt_nn_linear_opts {
 #define TT_NN_LINEAR_BIAS (UINT64_C(1) << 0)
 #define TT_NN_LINEAR_DEVICE (UINT64_C(1) << 1)
 #define TT_NN_LINEAR_DTYPE (UINT64_C(1) << 2)
-tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features, const tt_nn_linear_opts *opts, tt_module **out);
+tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features,
+                       const tt_nn_linear_opts *opts, tt_module **out);
 
-/* Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*, embedding_dim). weight
-   is initialized from the standard normal distribution.
+/* Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*,
+   embedding_dim). weight is initialized from the standard normal distribution.
      num_embeddings: number of rows, so that indices are in [0, num_embeddings)
      embedding_dim: size of a row
-     padding_idx: index of a row that is initialized to 0 and gets no gradient; negative counts from the end
+     padding_idx: index of a row that is initialized to 0 and gets no gradient; negative counts
+       from the end
      max_norm: rows that are looked up are first rescaled in place to at most this norm
      norm_type: the p of the p-norm for max_norm
-     scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it up
+     scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it
+       up
      sparse: must be false: gradients are dense
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* index of a row that is initialized to 0 and gets no gradient; negative counts from the end; default: none */
-  double max_norm; /* rows that are looked up are first rescaled in place to at most this norm; default: none */
+  int64_t padding_idx; /* index of a row that is initialized to 0 and gets no gradient; negative
+                          counts from the end; default: none */
+  double max_norm; /* rows that are looked up are first rescaled in place to at most this norm;
+                      default: none */
   double norm_type; /* the p of the p-norm for max_norm; default: 2.0 */
-  int32_t scale_grad_by_freq; /* whether to divide the gradient of a row by how often the batch looks it up; default: false */
+  int32_t scale_grad_by_freq; /* whether to divide the gradient of a row by how often the batch
+                                 looks it up; default: false */
   int32_t sparse; /* must be false: gradients are dense; default: false */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
@@ -68,10 +74,12 @@ typedef struct tt_nn_embedding_opts {
 #define TT_NN_EMBEDDING_SPARSE (UINT64_C(1) << 4)
 #define TT_NN_EMBEDDING_DEVICE (UINT64_C(1) << 5)
 #define TT_NN_EMBEDDING_DTYPE (UINT64_C(1) << 6)
-tt_status tt_nn_embedding(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim, const tt_nn_embedding_opts *opts, tt_module **out);
+tt_status tt_nn_embedding(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim,
+                          const tt_nn_embedding_opts *opts, tt_module **out);
 
-/* Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the last dimensions,
-   whose sizes are normalized_shape. weight and bias have the shape normalized_shape.
+/* Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the
+   last dimensions, whose sizes are normalized_shape. weight and bias have the shape
+   normalized_shape.
      normalized_shape: sizes of the last dimensions, over which to normalize
      eps: added to the variance for numerical stability
      elementwise_affine: whether to learn weight, initially 1, and bias
@@ -91,10 +99,11 @@ typedef struct tt_nn_layer_norm_opts {
 #define TT_NN_LAYER_NORM_BIAS (UINT64_C(1) << 2)
 #define TT_NN_LAYER_NORM_DEVICE (UINT64_C(1) << 3)
 #define TT_NN_LAYER_NORM_DTYPE (UINT64_C(1) << 4)
-tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_layer_norm_opts *opts, tt_module **out);
+tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape,
+                           const tt_nn_layer_norm_opts *opts, tt_module **out);
 
-/* In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In evaluation, returns
-   its input.
+/* In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In
+   evaluation, returns its input.
      p: probability of an element to be zeroed, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_dropout_opts {
@@ -148,12 +157,13 @@ typedef struct tt_nn_elu_opts {
 #define TT_NN_ELU_INPLACE (UINT64_C(1) << 1)
 tt_status tt_nn_elu(tt_ctx *c, const tt_nn_elu_opts *opts, tt_module **out);
 
-/* Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the standard normal
-   distribution.
+/* Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the
+   standard normal distribution.
      approximate: none: the exact function; tanh: its approximation by tanh */
 typedef struct tt_nn_gelu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t approximate; /* none: the exact function; tanh: its approximation by tanh; default: "none" */
+  int32_t approximate; /* none: the exact function; tanh: its approximation by tanh; default: "none"
+                          */
 } tt_nn_gelu_opts;
 #define TT_NN_GELU_APPROXIMATE (UINT64_C(1) << 0)
 tt_status tt_nn_gelu(tt_ctx *c, const tt_nn_gelu_opts *opts, tt_module **out);
@@ -221,7 +231,8 @@ typedef struct tt_nn_hardtanh_opts {
 #define TT_NN_HARDTANH_INPLACE (UINT64_C(1) << 2)
 tt_status tt_nn_hardtanh(tt_ctx *c, const tt_nn_hardtanh_opts *opts, tt_module **out);
 
-/* Gated linear unit: splits the input in two halves a and b along dim and computes a * sigmoid(b).
+/* Gated linear unit: splits the input in two halves a and b along dim and computes a *
+   sigmoid(b).
      dim: dimension to split; its size must be even */
 typedef struct tt_nn_glu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -240,20 +251,23 @@ tt_status tt_nn_sigmoid(tt_ctx *c, tt_module **out);
 tt_status tt_nn_tanh(tt_ctx *c, tt_module **out);
 
 /* Computes exp(x) / sum(exp(x)), with the sum along dim.
-     dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1 */
+     dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+       dimensions, else 1 */
 typedef struct tt_nn_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1; default: none */
+  int64_t dim; /* dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+                  dimensions, else 1; default: none */
 } tt_nn_softmax_opts;
 #define TT_NN_SOFTMAX_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_softmax(tt_ctx *c, const tt_nn_softmax_opts *opts, tt_module **out);
 
 /* Computes log(softmax(x)) along dim.
-     dim: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else
-       1 */
+     dim: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3
+       dimensions, else 1 */
 typedef struct tt_nn_log_softmax_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t dim; /* dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1; default: none */
+  int64_t dim; /* dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1
+                  or 3 dimensions, else 1; default: none */
 } tt_nn_log_softmax_opts;
 #define TT_NN_LOG_SOFTMAX_DIM (UINT64_C(1) << 0)
 tt_status tt_nn_log_softmax(tt_ctx *c, const tt_nn_log_softmax_opts *opts, tt_module **out);
@@ -274,7 +288,8 @@ tt_status tt_nn_flatten(tt_ctx *c, const tt_nn_flatten_opts *opts, tt_module **o
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
 } tt_nn_l1_loss_opts;
 #define TT_NN_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 tt_status tt_nn_l1_loss(tt_ctx *c, const tt_nn_l1_loss_opts *opts, tt_module **out);
@@ -283,7 +298,8 @@ tt_status tt_nn_l1_loss(tt_ctx *c, const tt_nn_l1_loss_opts *opts, tt_module **o
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_mse_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
 } tt_nn_mse_loss_opts;
 #define TT_NN_MSE_LOSS_REDUCTION (UINT64_C(1) << 0)
 tt_status tt_nn_mse_loss(tt_ctx *c, const tt_nn_mse_loss_opts *opts, tt_module **out);
@@ -293,8 +309,10 @@ tt_status tt_nn_mse_loss(tt_ctx *c, const tt_nn_mse_loss_opts *opts, tt_module *
      beta: value of |input - target| at which the loss becomes linear; not negative */
 typedef struct tt_nn_smooth_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
-  double beta; /* value of |input - target| at which the loss becomes linear; not negative; default: 1.0 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+  double beta; /* value of |input - target| at which the loss becomes linear; not negative; default:
+                  1.0 */
 } tt_nn_smooth_l1_loss_opts;
 #define TT_NN_SMOOTH_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_SMOOTH_L1_LOSS_BETA (UINT64_C(1) << 1)
@@ -305,92 +323,106 @@ tt_status tt_nn_smooth_l1_loss(tt_ctx *c, const tt_nn_smooth_l1_loss_opts *opts,
      delta: value of |input - target| at which the loss becomes linear; positive */
 typedef struct tt_nn_huber_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
-  double delta; /* value of |input - target| at which the loss becomes linear; positive; default: 1.0 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+  double delta; /* value of |input - target| at which the loss becomes linear; positive; default:
+                   1.0 */
 } tt_nn_huber_loss_opts;
 #define TT_NN_HUBER_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_HUBER_LOSS_DELTA (UINT64_C(1) << 1)
 tt_status tt_nn_huber_loss(tt_ctx *c, const tt_nn_huber_loss_opts *opts, tt_module **out);
 
-/* Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 - target) * log(1 -
-   input)).
+/* Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 -
+   target) * log(1 - input)).
      weight: weight of each element, broadcast to input
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_bce_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weight; /* weight of each element, broadcast to input; default: none */
-  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
 } tt_nn_bce_loss_opts;
 #define TT_NN_BCE_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_BCE_LOSS_REDUCTION (UINT64_C(1) << 1)
 tt_status tt_nn_bce_loss(tt_ctx *c, const tt_nn_bce_loss_opts *opts, tt_module **out);
 
-/* Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable operation.
+/* Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically
+   stable operation.
      weight: weight of each element, broadcast to input
      reduction: none: the loss of each element; mean: their mean; sum: their sum
      pos_weight: weight of positive targets, broadcast to input */
 typedef struct tt_nn_bce_with_logits_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weight; /* weight of each element, broadcast to input; default: none */
-  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
   const tt_tensor *pos_weight; /* weight of positive targets, broadcast to input; default: none */
 } tt_nn_bce_with_logits_loss_opts;
 #define TT_NN_BCE_WITH_LOGITS_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_BCE_WITH_LOGITS_LOSS_REDUCTION (UINT64_C(1) << 1)
 #define TT_NN_BCE_WITH_LOGITS_LOSS_POS_WEIGHT (UINT64_C(1) << 2)
-tt_status tt_nn_bce_with_logits_loss(tt_ctx *c, const tt_nn_bce_with_logits_loss_opts *opts, tt_module **out);
+tt_status tt_nn_bce_with_logits_loss(tt_ctx *c, const tt_nn_bce_with_logits_loss_opts *opts,
+                                     tt_module **out);
 
-/* Kullback-Leibler divergence: target * (log(target) - input), where input holds log-probabilities.
-     reduction: none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by the batch
-       size
+/* Kullback-Leibler divergence: target * (log(target) - input), where input holds
+   log-probabilities.
+     reduction: none: each element; mean: their mean; sum: their sum; batchmean: their sum
+       divided by the batch size
      log_target: whether target holds log-probabilities, too */
 typedef struct tt_nn_kl_div_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by the batch size; default: "mean" */
+  int32_t reduction; /* none: each element; mean: their mean; sum: their sum; batchmean: their sum
+                        divided by the batch size; default: "mean" */
   int32_t log_target; /* whether target holds log-probabilities, too; default: false */
 } tt_nn_kl_div_loss_opts;
 #define TT_NN_KL_DIV_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_NN_KL_DIV_LOSS_LOG_TARGET (UINT64_C(1) << 1)
 tt_status tt_nn_kl_div_loss(tt_ctx *c, const tt_nn_kl_div_loss_opts *opts, tt_module **out);
 
-/* Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N, C) or (N, C,
-   d1, ...) and holds log-probabilities.
+/* Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C),
+   (N, C) or (N, C, d1, ...) and holds log-probabilities.
      weight: weight of each class, (C)
      ignore_index: targets of this value do not contribute to the loss
-     reduction: none: the loss of each target; mean: their mean, weighted by class; sum: their sum */
+     reduction: none: the loss of each target; mean: their mean, weighted by class; sum: their
+       sum */
 typedef struct tt_nn_nll_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weight; /* weight of each class, (C); default: none */
   int64_t ignore_index; /* targets of this value do not contribute to the loss; default: -100 */
-  int32_t reduction; /* none: the loss of each target; mean: their mean, weighted by class; sum: their sum; default: "mean" */
+  int32_t reduction; /* none: the loss of each target; mean: their mean, weighted by class; sum:
+                        their sum; default: "mean" */
 } tt_nn_nll_loss_opts;
 #define TT_NN_NLL_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_NLL_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
 #define TT_NN_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
 tt_status tt_nn_nll_loss(tt_ctx *c, const tt_nn_nll_loss_opts *opts, tt_module **out);
 
-/* Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class indices, (), (N) or
-   (N, d1, ...), or probabilities of the shape of the input.
+/* Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class
+   indices, (), (N) or (N, d1, ...), or probabilities of the shape of the input.
      weight: weight of each class, (C)
      ignore_index: targets of this value do not contribute to the loss
-     reduction: none: the loss of each target; mean: their mean, weighted by class for indices; sum: their sum
+     reduction: none: the loss of each target; mean: their mean, weighted by class for indices;
+       sum: their sum
      label_smoothing: share of each target that is distributed evenly over the classes, in [0, 1] */
 typedef struct tt_nn_cross_entropy_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weight; /* weight of each class, (C); default: none */
   int64_t ignore_index; /* targets of this value do not contribute to the loss; default: -100 */
-  int32_t reduction; /* none: the loss of each target; mean: their mean, weighted by class for indices; sum: their sum; default: "mean" */
-  double label_smoothing; /* share of each target that is distributed evenly over the classes, in [0, 1]; default: 0.0 */
+  int32_t reduction; /* none: the loss of each target; mean: their mean, weighted by class for
+                        indices; sum: their sum; default: "mean" */
+  double label_smoothing; /* share of each target that is distributed evenly over the classes, in
+                             [0, 1]; default: 0.0 */
 } tt_nn_cross_entropy_loss_opts;
 #define TT_NN_CROSS_ENTROPY_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NN_CROSS_ENTROPY_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
 #define TT_NN_CROSS_ENTROPY_LOSS_REDUCTION (UINT64_C(1) << 2)
 #define TT_NN_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING (UINT64_C(1) << 3)
-tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opts *opts, tt_module **out);
+tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opts *opts,
+                                   tt_module **out);
 
-/* Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if batch_first, or
-   (L, E). Returns the result and the attention weights, averaged over the heads; tt_nn_multihead_attention_forward
-   has more options.
+/* Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
+   batch_first, or (L, E). Returns the result and the attention weights, averaged over the heads;
+   tt_nn_multihead_attention_forward has more options.
      embed_dim: E, the number of features; a multiple of num_heads
      num_heads: number of parallel heads, each of embed_dim / num_heads features
      dropout: probability with which attention weights are zeroed in training
@@ -404,13 +436,15 @@ tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opt
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_multihead_attention_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double dropout; /* probability with which attention weights are zeroed in training; default: 0.0 */
+  double dropout; /* probability with which attention weights are zeroed in training; default: 0.0
+                     */
   int32_t bias; /* whether the projections have a bias; default: true */
   int32_t add_bias_kv; /* whether to append a learned row to keys and values; default: false */
   int32_t add_zero_attn; /* whether to append a row of zeros to keys and values; default: false */
   int64_t kdim; /* number of features of the keys; embed_dim if absent; default: none */
   int64_t vdim; /* number of features of the values; embed_dim if absent; default: none */
-  int32_t batch_first; /* whether inputs and result are (N, L, E) instead of (L, N, E); default: false */
+  int32_t batch_first; /* whether inputs and result are (N, L, E) instead of (L, N, E); default:
+                          false */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_multihead_attention_opts;
@@ -423,36 +457,42 @@ typedef struct tt_nn_multihead_attention_opts {
 #define TT_NN_MULTIHEAD_ATTENTION_BATCH_FIRST (UINT64_C(1) << 6)
 #define TT_NN_MULTIHEAD_ATTENTION_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_MULTIHEAD_ATTENTION_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_heads, const tt_nn_multihead_attention_opts *opts, tt_module **out);
+tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_heads,
+                                    const tt_nn_multihead_attention_opts *opts, tt_module **out);
 
-/* Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is (out_channels, in_channels
-   / groups, kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k
-   = groups / (in_channels * kernel_size).
+/* Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is
+   (out_channels, in_channels / groups, kernel_size) and bias is (out_channels); both are
+   initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size).
      in_channels: number of channels of the input
      out_channels: number of channels of the result
      kernel_size: size of the filters: one number
      stride: step between windows
      padding: number of elements added to both ends of each spatial dimension
      dilation: distance between the input elements that a filter reads
-     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     groups: number of blocked connections from input to output channels; divides both numbers of
+       channels
      bias: whether to learn an additive bias
      padding_mode: how padding is filled: zeros, reflect, replicate or circular
-     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input and needs a
-       stride of 1
+     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the
+       input and needs a stride of 1
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added to both ends of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of elements added to both ends of each spatial dimension;
+                             default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* distance between the input elements that a filter reads; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both
+                     numbers of channels; default: 1 */
   int32_t bias; /* whether to learn an additive bias; default: true */
-  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default: "zeros" */
-  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as the input and needs a stride of 1; default: "none" */
+  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default:
+                           "zeros" */
+  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as
+                           the input and needs a stride of 1; default: "none" */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv1d_opts;
@@ -465,36 +505,44 @@ typedef struct tt_nn_conv1d_opts {
 #define TT_NN_CONV1D_AUTO_PADDING (UINT64_C(1) << 6)
 #define TT_NN_CONV1D_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_CONV1D_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv1d_opts *opts, tt_module **out);
+tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_conv1d_opts *opts, tt_module **out);
 
-/* Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is (out_channels,
-   in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly
-   in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size[0] * kernel_size[1]).
+/* Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is
+   (out_channels, in_channels / groups, kernel_size[0], kernel_size[1]) and bias is
+   (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
+   (in_channels * kernel_size[0] * kernel_size[1]).
      in_channels: number of channels of the input
      out_channels: number of channels of the result
      kernel_size: size of the filters: (height, width), or one number for both
      stride: step between windows
      padding: number of elements added to both ends of each spatial dimension
      dilation: distance between the input elements that a filter reads
-     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     groups: number of blocked connections from input to output channels; divides both numbers of
+       channels
      bias: whether to learn an additive bias
      padding_mode: how padding is filled: zeros, reflect, replicate or circular
-     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input and needs a
-       stride of 1
+     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the
+       input and needs a stride of 1
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added to both ends of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of elements added to both ends of each spatial dimension;
+                             default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* distance between the input elements that a filter reads; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both
+                     numbers of channels; default: 1 */
   int32_t bias; /* whether to learn an additive bias; default: true */
-  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default: "zeros" */
-  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as the input and needs a stride of 1; default: "none" */
+  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default:
+                           "zeros" */
+  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as
+                           the input and needs a stride of 1; default: "none" */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv2d_opts;
@@ -507,37 +555,44 @@ typedef struct tt_nn_conv2d_opts {
 #define TT_NN_CONV2D_AUTO_PADDING (UINT64_C(1) << 6)
 #define TT_NN_CONV2D_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_CONV2D_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv2d_opts *opts, tt_module **out);
+tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_conv2d_opts *opts, tt_module **out);
 
-/* Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight is (out_channels,
-   in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are
-   initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size[0] * kernel_size[1] *
-   kernel_size[2]).
+/* Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight
+   is (out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and
+   bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups
+   / (in_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
      in_channels: number of channels of the input
      out_channels: number of channels of the result
      kernel_size: size of the filters: (depth, height, width), or one number for all
      stride: step between windows
      padding: number of elements added to both ends of each spatial dimension
      dilation: distance between the input elements that a filter reads
-     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     groups: number of blocked connections from input to output channels; divides both numbers of
+       channels
      bias: whether to learn an additive bias
      padding_mode: how padding is filled: zeros, reflect, replicate or circular
-     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the input and needs a
-       stride of 1
+     auto_padding: replaces padding: valid pads nothing, same makes the result as large as the
+       input and needs a stride of 1
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_conv3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added to both ends of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of elements added to both ends of each spatial dimension;
+                             default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* distance between the input elements that a filter reads; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both
+                     numbers of channels; default: 1 */
   int32_t bias; /* whether to learn an additive bias; default: true */
-  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default: "zeros" */
-  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as the input and needs a stride of 1; default: "none" */
+  int32_t padding_mode; /* how padding is filled: zeros, reflect, replicate or circular; default:
+                           "zeros" */
+  int32_t auto_padding; /* replaces padding: valid pads nothing, same makes the result as large as
+                           the input and needs a stride of 1; default: "none" */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_conv3d_opts;
@@ -550,18 +605,23 @@ typedef struct tt_nn_conv3d_opts {
 #define TT_NN_CONV3D_AUTO_PADDING (UINT64_C(1) << 6)
 #define TT_NN_CONV3D_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_CONV3D_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv3d_opts *opts, tt_module **out);
+tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_conv3d_opts *opts, tt_module **out);
 
-/* Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a convolution with respect
-   to its input. weight is (in_channels, out_channels / groups, kernel_size) and bias is (out_channels); both are
-   initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size).
+/* Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a
+   convolution with respect to its input. weight is (in_channels, out_channels / groups,
+   kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)]
+   with k = groups / (out_channels * kernel_size).
      in_channels: number of channels of the input
      out_channels: number of channels of the result
      kernel_size: size of the filters: one number
      stride: step between windows in the result
      padding: number of elements removed from both ends of each spatial dimension of the result
-     output_padding: size added to one end of each spatial dimension of the result; less than stride or dilation
-     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     output_padding: size added to one end of each spatial dimension of the result; less than
+       stride or dilation
+     groups: number of blocked connections from input to output channels; divides both numbers of
+       channels
      bias: whether to learn an additive bias
      dilation: distance between the elements of the result that a filter writes
      padding_mode: must be zeros
@@ -571,13 +631,17 @@ typedef struct tt_nn_conv_transpose1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of the result; default: 0 */
+  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of
+                             the result; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result; less than stride or dilation; default: 0 */
+  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result;
+                                    less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both
+                     numbers of channels; default: 1 */
   int32_t bias; /* whether to learn an additive bias; default: true */
-  const int64_t *dilation; /* distance between the elements of the result that a filter writes; default: 1 */
+  const int64_t *dilation; /* distance between the elements of the result that a filter writes;
+                              default: 1 */
   int64_t n_dilation;
   int32_t padding_mode; /* must be zeros; default: "zeros" */
   tt_device device; /* device of the parameters; default: none */
@@ -592,19 +656,23 @@ typedef struct tt_nn_conv_transpose1d_opts {
 #define TT_NN_CONV_TRANSPOSE1D_PADDING_MODE (UINT64_C(1) << 6)
 #define TT_NN_CONV_TRANSPOSE1D_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_CONV_TRANSPOSE1D_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose1d_opts *opts, tt_module **out);
+tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                                 const int64_t *kernel_size, int64_t n_kernel_size,
+                                 const tt_nn_conv_transpose1d_opts *opts, tt_module **out);
 
-/* Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a convolution with
-   respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0], kernel_size[1]) and bias is
-   (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels *
-   kernel_size[0] * kernel_size[1]).
+/* Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a
+   convolution with respect to its input. weight is (in_channels, out_channels / groups,
+   kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly in
+   [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1]).
      in_channels: number of channels of the input
      out_channels: number of channels of the result
      kernel_size: size of the filters: (height, width), or one number for both
      stride: step between windows in the result
      padding: number of elements removed from both ends of each spatial dimension of the result
-     output_padding: size added to one end of each spatial dimension of the result; less than stride or dilation
-     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     output_padding: size added to one end of each spatial dimension of the result; less than
+       stride or dilation
+     groups: number of blocked connections from input to output channels; divides both numbers of
+       channels
      bias: whether to learn an additive bias
      dilation: distance between the elements of the result that a filter writes
      padding_mode: must be zeros
@@ -614,13 +682,17 @@ typedef struct tt_nn_conv_transpose2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of the result; default: 0 */
+  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of
+                             the result; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result; less than stride or dilation; default: 0 */
+  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result;
+                                    less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both
+                     numbers of channels; default: 1 */
   int32_t bias; /* whether to learn an additive bias; default: true */
-  const int64_t *dilation; /* distance between the elements of the result that a filter writes; default: 1 */
+  const int64_t *dilation; /* distance between the elements of the result that a filter writes;
+                              default: 1 */
   int64_t n_dilation;
   int32_t padding_mode; /* must be zeros; default: "zeros" */
   tt_device device; /* device of the parameters; default: none */
@@ -635,19 +707,24 @@ typedef struct tt_nn_conv_transpose2d_opts {
 #define TT_NN_CONV_TRANSPOSE2D_PADDING_MODE (UINT64_C(1) << 6)
 #define TT_NN_CONV_TRANSPOSE2D_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_CONV_TRANSPOSE2D_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose2d_opts *opts, tt_module **out);
+tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                                 const int64_t *kernel_size, int64_t n_kernel_size,
+                                 const tt_nn_conv_transpose2d_opts *opts, tt_module **out);
 
-/* Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient of a convolution
-   with respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0], kernel_size[1],
-   kernel_size[2]) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k =
-   groups / (out_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
+/* Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient
+   of a convolution with respect to its input. weight is (in_channels, out_channels / groups,
+   kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are
+   initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0]
+   * kernel_size[1] * kernel_size[2]).
      in_channels: number of channels of the input
      out_channels: number of channels of the result
      kernel_size: size of the filters: (depth, height, width), or one number for all
      stride: step between windows in the result
      padding: number of elements removed from both ends of each spatial dimension of the result
-     output_padding: size added to one end of each spatial dimension of the result; less than stride or dilation
-     groups: number of blocked connections from input to output channels; divides both numbers of channels
+     output_padding: size added to one end of each spatial dimension of the result; less than
+       stride or dilation
+     groups: number of blocked connections from input to output channels; divides both numbers of
+       channels
      bias: whether to learn an additive bias
      dilation: distance between the elements of the result that a filter writes
      padding_mode: must be zeros
@@ -657,13 +734,17 @@ typedef struct tt_nn_conv_transpose3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of the result; default: 0 */
+  const int64_t *padding; /* number of elements removed from both ends of each spatial dimension of
+                             the result; default: 0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result; less than stride or dilation; default: 0 */
+  const int64_t *output_padding; /* size added to one end of each spatial dimension of the result;
+                                    less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both numbers of channels; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both
+                     numbers of channels; default: 1 */
   int32_t bias; /* whether to learn an additive bias; default: true */
-  const int64_t *dilation; /* distance between the elements of the result that a filter writes; default: 1 */
+  const int64_t *dilation; /* distance between the elements of the result that a filter writes;
+                              default: 1 */
   int64_t n_dilation;
   int32_t padding_mode; /* must be zeros; default: "zeros" */
   tt_device device; /* device of the parameters; default: none */
@@ -678,27 +759,31 @@ typedef struct tt_nn_conv_transpose3d_opts {
 #define TT_NN_CONV_TRANSPOSE3D_PADDING_MODE (UINT64_C(1) << 6)
 #define TT_NN_CONV_TRANSPOSE3D_DEVICE (UINT64_C(1) << 7)
 #define TT_NN_CONV_TRANSPOSE3D_DTYPE (UINT64_C(1) << 8)
-tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose3d_opts *opts, tt_module **out);
+tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                                 const int64_t *kernel_size, int64_t n_kernel_size,
+                                 const tt_nn_conv_transpose3d_opts *opts, tt_module **out);
 
-/* Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight + bias. In training,
-   mean and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
-   running statistics are used.
+/* Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight +
+   bias. In training, mean and variance are those of the batch, which also update running_mean
+   and running_var; in evaluation, the running statistics are used.
      num_features: C, the number of channels
      eps: added to the variance for numerical stability
-     momentum: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
-       averages
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they
+       are cumulative averages
      affine: whether to learn weight, initially 1, and bias
-     track_running_stats: whether to keep running statistics; without them, the batch's are used in evaluation,
-       too
+     track_running_stats: whether to keep running statistics; without them, the batch's are used
+       in evaluation, too
      device: device of the parameters
      dtype: floating-point dtype of the parameters
      bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_batch_norm1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double eps; /* added to the variance for numerical stability; default: 1e-5 */
-  double momentum; /* weight of the batch in the running statistics; if negative (None in Python), they are cumulative averages; default: 0.1 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python),
+                      they are cumulative averages; default: 0.1 */
   int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
-  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are used in evaluation, too; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are
+                                  used in evaluation, too; default: true */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
   int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
@@ -710,27 +795,30 @@ typedef struct tt_nn_batch_norm1d_opts {
 #define TT_NN_BATCH_NORM1D_DEVICE (UINT64_C(1) << 4)
 #define TT_NN_BATCH_NORM1D_DTYPE (UINT64_C(1) << 5)
 #define TT_NN_BATCH_NORM1D_BIAS (UINT64_C(1) << 6)
-tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts, tt_module **out);
+tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts,
+                             tt_module **out);
 
-/* Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training, mean
-   and variance are those of the batch, which also update running_mean and running_var; in evaluation, the running
-   statistics are used.
+/* Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias.
+   In training, mean and variance are those of the batch, which also update running_mean and
+   running_var; in evaluation, the running statistics are used.
      num_features: C, the number of channels
      eps: added to the variance for numerical stability
-     momentum: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
-       averages
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they
+       are cumulative averages
      affine: whether to learn weight, initially 1, and bias
-     track_running_stats: whether to keep running statistics; without them, the batch's are used in evaluation,
-       too
+     track_running_stats: whether to keep running statistics; without them, the batch's are used
+       in evaluation, too
      device: device of the parameters
      dtype: floating-point dtype of the parameters
      bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_batch_norm2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double eps; /* added to the variance for numerical stability; default: 1e-5 */
-  double momentum; /* weight of the batch in the running statistics; if negative (None in Python), they are cumulative averages; default: 0.1 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python),
+                      they are cumulative averages; default: 0.1 */
   int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
-  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are used in evaluation, too; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are
+                                  used in evaluation, too; default: true */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
   int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
@@ -742,27 +830,30 @@ typedef struct tt_nn_batch_norm2d_opts {
 #define TT_NN_BATCH_NORM2D_DEVICE (UINT64_C(1) << 4)
 #define TT_NN_BATCH_NORM2D_DTYPE (UINT64_C(1) << 5)
 #define TT_NN_BATCH_NORM2D_BIAS (UINT64_C(1) << 6)
-tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts, tt_module **out);
+tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts,
+                             tt_module **out);
 
-/* Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training,
-   mean and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
-   running statistics are used.
+/* Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight +
+   bias. In training, mean and variance are those of the batch, which also update running_mean
+   and running_var; in evaluation, the running statistics are used.
      num_features: C, the number of channels
      eps: added to the variance for numerical stability
-     momentum: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
-       averages
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they
+       are cumulative averages
      affine: whether to learn weight, initially 1, and bias
-     track_running_stats: whether to keep running statistics; without them, the batch's are used in evaluation,
-       too
+     track_running_stats: whether to keep running statistics; without them, the batch's are used
+       in evaluation, too
      device: device of the parameters
      dtype: floating-point dtype of the parameters
      bias: whether to learn bias, initially 0; only if affine */
 typedef struct tt_nn_batch_norm3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double eps; /* added to the variance for numerical stability; default: 1e-5 */
-  double momentum; /* weight of the batch in the running statistics; if negative (None in Python), they are cumulative averages; default: 0.1 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python),
+                      they are cumulative averages; default: 0.1 */
   int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
-  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are used in evaluation, too; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are
+                                  used in evaluation, too; default: true */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
   int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
@@ -774,10 +865,11 @@ typedef struct tt_nn_batch_norm3d_opts {
 #define TT_NN_BATCH_NORM3D_DEVICE (UINT64_C(1) << 4)
 #define TT_NN_BATCH_NORM3D_DTYPE (UINT64_C(1) << 5)
 #define TT_NN_BATCH_NORM3D_BIAS (UINT64_C(1) << 6)
-tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts, tt_module **out);
+tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts,
+                             tt_module **out);
 
-/* Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x - mean) /
-   sqrt(var + eps) * weight + bias. weight and bias are (C).
+/* Divides the channels of input (N, C, ...) into groups and normalizes each group of each
+   sample: (x - mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
      num_groups: number of groups; divides num_channels
      num_channels: C, the number of channels
      eps: added to the variance for numerical stability
@@ -798,10 +890,11 @@ typedef struct tt_nn_group_norm_opts {
 #define TT_NN_GROUP_NORM_DEVICE (UINT64_C(1) << 2)
 #define TT_NN_GROUP_NORM_DTYPE (UINT64_C(1) << 3)
 #define TT_NN_GROUP_NORM_BIAS (UINT64_C(1) << 4)
-tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, const tt_nn_group_norm_opts *opts, tt_module **out);
+tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels,
+                           const tt_nn_group_norm_opts *opts, tt_module **out);
 
-/* Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose sizes are
-   normalized_shape.
+/* Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose
+   sizes are normalized_shape.
      normalized_shape: sizes of the last dimensions, over which to normalize
      eps: added to the mean for numerical stability; the machine epsilon of the dtype if absent
      elementwise_affine: whether to learn weight, initially 1
@@ -809,7 +902,8 @@ tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, 
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_rms_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the mean for numerical stability; the machine epsilon of the dtype if absent; default: none */
+  double eps; /* added to the mean for numerical stability; the machine epsilon of the dtype if
+                 absent; default: none */
   int32_t elementwise_affine; /* whether to learn weight, initially 1; default: true */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
@@ -818,117 +912,138 @@ typedef struct tt_nn_rms_norm_opts {
 #define TT_NN_RMS_NORM_ELEMENTWISE_AFFINE (UINT64_C(1) << 1)
 #define TT_NN_RMS_NORM_DEVICE (UINT64_C(1) << 2)
 #define TT_NN_RMS_NORM_DTYPE (UINT64_C(1) << 3)
-tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_rms_norm_opts *opts, tt_module **out);
+tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape,
+                         const tt_nn_rms_norm_opts *opts, tt_module **out);
 
 /* Takes the maximum of each window of input (N, C, L) or (C, L).
      kernel_size: size of the windows: one number
      stride: step between windows; kernel_size if absent
-     padding: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+     padding: number of -inf elements added to both ends of each spatial dimension; at most half
+       of kernel_size
      dilation: distance between the elements of a window
      return_indices: whether to return the indices of the maxima, too
-     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
-       input */
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input */
 typedef struct tt_nn_max_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
+  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension;
+                             at most half of kernel_size; default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* distance between the elements of a window; default: 1 */
   int64_t n_dilation;
   int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
-  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
 } tt_nn_max_pool1d_opts;
 #define TT_NN_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
 #define TT_NN_MAX_POOL1D_DILATION (UINT64_C(1) << 2)
 #define TT_NN_MAX_POOL1D_RETURN_INDICES (UINT64_C(1) << 3)
 #define TT_NN_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 4)
-tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool1d_opts *opts, tt_module **out);
+tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_max_pool1d_opts *opts, tt_module **out);
 
 /* Takes the mean of each window of input (N, C, L) or (C, L).
      kernel_size: size of the windows: one number
      stride: step between windows; kernel_size if absent
-     padding: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
-     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
-       input
+     padding: number of zeros added to both ends of each spatial dimension; at most half of
+       kernel_size
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input
      count_include_pad: whether the mean counts the padding */
 typedef struct tt_nn_avg_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most
+                             half of kernel_size; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
   int32_t count_include_pad; /* whether the mean counts the padding; default: true */
 } tt_nn_avg_pool1d_opts;
 #define TT_NN_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
 #define TT_NN_AVG_POOL1D_CEIL_MODE (UINT64_C(1) << 2)
 #define TT_NN_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
-tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool1d_opts *opts, tt_module **out);
+tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_avg_pool1d_opts *opts, tt_module **out);
 
-/* Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result has the spatial
-   size output_size.
-     output_size: size of the result; a negative number (None in Python) keeps the size of the input */
-tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out);
+/* Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the
+   result has the spatial size output_size.
+     output_size: size of the result; a negative number (None in Python) keeps the size of the
+       input */
+tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    tt_module **out);
 
 /* Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
      kernel_size: size of the windows: (height, width), or one number for both
      stride: step between windows; kernel_size if absent
-     padding: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+     padding: number of -inf elements added to both ends of each spatial dimension; at most half
+       of kernel_size
      dilation: distance between the elements of a window
      return_indices: whether to return the indices of the maxima, too
-     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
-       input */
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input */
 typedef struct tt_nn_max_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
+  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension;
+                             at most half of kernel_size; default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* distance between the elements of a window; default: 1 */
   int64_t n_dilation;
   int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
-  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
 } tt_nn_max_pool2d_opts;
 #define TT_NN_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
 #define TT_NN_MAX_POOL2D_DILATION (UINT64_C(1) << 2)
 #define TT_NN_MAX_POOL2D_RETURN_INDICES (UINT64_C(1) << 3)
 #define TT_NN_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 4)
-tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool2d_opts *opts, tt_module **out);
+tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_max_pool2d_opts *opts, tt_module **out);
 
 /* Takes the mean of each window of input (N, C, H, W) or (C, H, W).
      kernel_size: size of the windows: (height, width), or one number for both
      stride: step between windows; kernel_size if absent
-     padding: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
-     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach past the
-       input
+     padding: number of zeros added to both ends of each spatial dimension; at most half of
+       kernel_size
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input
      count_include_pad: whether the mean counts the padding
      divisor_override: divisor of each sum instead of the number of elements */
 typedef struct tt_nn_avg_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most half of kernel_size; default: 0 */
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most
+                             half of kernel_size; default: 0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window may reach past the input; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
   int32_t count_include_pad; /* whether the mean counts the padding; default: true */
-  int64_t divisor_override; /* divisor of each sum instead of the number of elements; default: none */
+  int64_t divisor_override; /* divisor of each sum instead of the number of elements; default: none
+                               */
 } tt_nn_avg_pool2d_opts;
 #define TT_NN_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_NN_AVG_POOL2D_PADDING (UINT64_C(1) << 1)
 #define TT_NN_AVG_POOL2D_CEIL_MODE (UINT64_C(1) << 2)
 #define TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
 #define TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
-tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool2d_opts *opts, tt_module **out);
+tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_avg_pool2d_opts *opts, tt_module **out);
 
-/* Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the result has the
-   spatial size output_size.
-     output_size: (height, width) of the result, or one number for both; a negative number (None in Python) keeps
-       the size of the input */
-tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out);
+/* Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the
+   result has the spatial size output_size.
+     output_size: (height, width) of the result, or one number for both; a negative number (None
+       in Python) keeps the size of the input */
+tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    tt_module **out);
 
 #ifdef __cplusplus
 }

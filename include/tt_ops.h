@@ -11,17 +11,22 @@ extern "C" {
 enum { TT_REDUCTION_NONE = 0, TT_REDUCTION_MEAN = 1, TT_REDUCTION_SUM = 2 };
 enum { TT_ROUNDING_NONE = 0, TT_ROUNDING_FLOOR = 1, TT_ROUNDING_TRUNC = 2 };
 enum { TT_APPROXIMATE_NONE = 0, TT_APPROXIMATE_TANH = 1 };
-enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2, TT_KLREDUCTION_BATCHMEAN = 3 };
-enum { TT_INTERPOLATION_NEAREST = 0, TT_INTERPOLATION_LINEAR = 1, TT_INTERPOLATION_BILINEAR = 2, TT_INTERPOLATION_NEAREST_EXACT = 3, TT_INTERPOLATION_AREA = 4, TT_INTERPOLATION_BICUBIC = 5, TT_INTERPOLATION_TRILINEAR = 6 };
-enum { TT_PADDING_CONSTANT = 0, TT_PADDING_REFLECT = 1, TT_PADDING_REPLICATE = 2, TT_PADDING_CIRCULAR = 3 };
+enum { TT_KLREDUCTION_NONE = 0, TT_KLREDUCTION_MEAN = 1, TT_KLREDUCTION_SUM = 2,
+       TT_KLREDUCTION_BATCHMEAN = 3 };
+enum { TT_INTERPOLATION_NEAREST = 0, TT_INTERPOLATION_LINEAR = 1, TT_INTERPOLATION_BILINEAR = 2,
+       TT_INTERPOLATION_NEAREST_EXACT = 3, TT_INTERPOLATION_AREA = 4, TT_INTERPOLATION_BICUBIC = 5,
+       TT_INTERPOLATION_TRILINEAR = 6 };
+enum { TT_PADDING_CONSTANT = 0, TT_PADDING_REFLECT = 1, TT_PADDING_REPLICATE = 2,
+       TT_PADDING_CIRCULAR = 3 };
 enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
 enum { TT_SIDE_NONE = 0, TT_SIDE_LEFT = 1, TT_SIDE_RIGHT = 2 };
 enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
-enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2, TT_PADDINGMODE_CIRCULAR = 3 };
+enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2,
+       TT_PADDINGMODE_CIRCULAR = 3 };
 enum { TT_AUTOPADDING_NONE = 0, TT_AUTOPADDING_VALID = 1, TT_AUTOPADDING_SAME = 2 };
 
-/* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
-   bounds.
+/* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
+   interval and at its bounds.
      min_val: lower bound
      max_val: upper bound, at least min_val */
 typedef struct tt_hardtanh_opts {
@@ -31,10 +36,12 @@ typedef struct tt_hardtanh_opts {
 } tt_hardtanh_opts;
 #define TT_HARDTANH_MIN_VAL (UINT64_C(1) << 0)
 #define TT_HARDTANH_MAX_VAL (UINT64_C(1) << 1)
-tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts, tt_tensor **out);
+tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts,
+                      tt_tensor **out);
 tt_status tt_hardtanh_(tt_ctx *c, tt_tensor *input, const tt_hardtanh_opts *opts);
 
-/* Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds. */
+/* Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at
+   its bounds. */
 tt_status tt_relu6(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_relu6_(tt_ctx *c, tt_tensor *input);
 
@@ -45,7 +52,8 @@ typedef struct tt_leaky_relu_opts {
   double negative_slope; /* slope for x <= 0; default: 0.01 */
 } tt_leaky_relu_opts;
 #define TT_LEAKY_RELU_NEGATIVE_SLOPE (UINT64_C(1) << 0)
-tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts, tt_tensor **out);
+tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts,
+                        tt_tensor **out);
 tt_status tt_leaky_relu_(tt_ctx *c, tt_tensor *input, const tt_leaky_relu_opts *opts);
 
 /* Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
@@ -58,12 +66,14 @@ typedef struct tt_elu_opts {
 tt_status tt_elu(tt_ctx *c, const tt_tensor *input, const tt_elu_opts *opts, tt_tensor **out);
 tt_status tt_elu_(tt_ctx *c, tt_tensor *input, const tt_elu_opts *opts);
 
-/* Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal
-   distribution.
-     approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 */
+/* Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard
+   normal distribution.
+     approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+       / 2 */
 typedef struct tt_gelu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t approximate; /* none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2; default: "none" */
+  int32_t approximate; /* none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 *
+                          x^3))) / 2; default: "none" */
 } tt_gelu_opts;
 #define TT_GELU_APPROXIMATE (UINT64_C(1) << 0)
 tt_status tt_gelu(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor **out);
@@ -87,8 +97,10 @@ typedef struct tt_softplus_opts {
 } tt_softplus_opts;
 #define TT_SOFTPLUS_BETA (UINT64_C(1) << 0)
 #define TT_SOFTPLUS_THRESHOLD (UINT64_C(1) << 1)
-tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor **out);
-tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor *dst);
+tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts,
+                      tt_tensor **out);
+tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts,
+                           tt_tensor *dst);
 
 /* Computes log(sigmoid(x)), elementwise, without underflow. */
 tt_status tt_logsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
@@ -102,7 +114,8 @@ tt_status tt_hardswish_(tt_ctx *c, tt_tensor *input);
 tt_status tt_hardsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_hardsigmoid_(tt_ctx *c, tt_tensor *input);
 
-/* Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along dim.
+/* Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along
+   dim.
      dim: dimension to split; its size must be even */
 typedef struct tt_glu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -127,27 +140,33 @@ typedef struct tt_add_opts {
 } tt_add_opts;
 #define TT_ADD_ALPHA (UINT64_C(1) << 0)
 tt_status tt_add(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
-tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts, tt_tensor **out);
+tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                    const tt_add_opts *opts, tt_tensor **out);
 tt_status tt_add_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_add_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts);
 tt_status tt_add_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
-tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts, tt_tensor *dst);
+tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         const tt_add_opts *opts, tt_tensor *dst);
 
 tt_status tt_add_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_add_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
 tt_status tt_add_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
-tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor **out);
+tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                           const tt_add_opts *opts, tt_tensor **out);
 tt_status tt_add_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_add_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_add_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
-tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts);
+tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
+                            const tt_add_opts *opts);
 tt_status tt_add_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_add_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
-tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor *dst);
+tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor *dst);
+tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                const tt_add_opts *opts, tt_tensor *dst);
 
-/* Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
-   supported.
+/* Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors
+   are not supported.
      other: tensor or number to subtract
      alpha: factor of other */
 typedef struct tt_sub_opts {
@@ -156,27 +175,33 @@ typedef struct tt_sub_opts {
 } tt_sub_opts;
 #define TT_SUB_ALPHA (UINT64_C(1) << 0)
 tt_status tt_sub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
-tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts, tt_tensor **out);
+tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                    const tt_sub_opts *opts, tt_tensor **out);
 tt_status tt_sub_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_sub_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts);
 tt_status tt_sub_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
-tt_status tt_sub_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts, tt_tensor *dst);
+tt_status tt_sub_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         const tt_sub_opts *opts, tt_tensor *dst);
 
 tt_status tt_sub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_sub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
 tt_status tt_sub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
-tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor **out);
+tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                           const tt_sub_opts *opts, tt_tensor **out);
 tt_status tt_sub_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_sub_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_sub_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
-tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts);
+tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
+                            const tt_sub_opts *opts);
 tt_status tt_sub_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_sub_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
-tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor *dst);
+tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor *dst);
+tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                const tt_sub_opts *opts, tt_tensor *dst);
 
-/* Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are not
-   supported.
+/* Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors
+   are not supported.
      alpha: factor of self */
 typedef struct tt_rsub_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -184,12 +209,14 @@ typedef struct tt_rsub_opts {
 } tt_rsub_opts;
 #define TT_RSUB_ALPHA (UINT64_C(1) << 0)
 tt_status tt_rsub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
-tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_rsub_opts *opts, tt_tensor **out);
+tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                     const tt_rsub_opts *opts, tt_tensor **out);
 
 tt_status tt_rsub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_rsub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
 tt_status tt_rsub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
-tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_rsub_opts *opts, tt_tensor **out);
+tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            const tt_rsub_opts *opts, tt_tensor **out);
 
 /* Computes self * other, elementwise with broadcasting and dtype promotion. */
 tt_status tt_mul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -204,48 +231,64 @@ tt_status tt_mul_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_mul_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_mul_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_mul_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_mul_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_mul_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor *dst);
 
-/* Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
-   divided as float32; with it, integer division by zero is an error.
-     rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like /
-       in C */
+/* Computes self / other, elementwise with broadcasting and dtype promotion. Without
+   rounding_mode integers are divided as float32; with it, integer division by zero is an error.
+     rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
+       toward zero, like / in C */
 typedef struct tt_div_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t rounding_mode; /* none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like / in C; default: "none" */
+  int32_t rounding_mode; /* none: true division; floor: rounds down, like // in Python; trunc:
+                            rounds toward zero, like / in C; default: "none" */
 } tt_div_opts;
 #define TT_DIV_ROUNDING_MODE (UINT64_C(1) << 0)
-tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts, tt_tensor **out);
+tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts,
+                 tt_tensor **out);
 tt_status tt_div_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts);
-tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts, tt_tensor *dst);
+tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                      const tt_div_opts *opts, tt_tensor *dst);
 
-tt_status tt_div_f64(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts, tt_tensor **out);
-tt_status tt_div_i64(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor **out);
-tt_status tt_div_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor **out);
+tt_status tt_div_f64(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts,
+                     tt_tensor **out);
+tt_status tt_div_i64(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts,
+                     tt_tensor **out);
+tt_status tt_div_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                        const tt_div_opts *opts, tt_tensor **out);
 tt_status tt_div_f64_(tt_ctx *c, tt_tensor *self, double other, const tt_div_opts *opts);
 tt_status tt_div_i64_(tt_ctx *c, tt_tensor *self, int64_t other, const tt_div_opts *opts);
-tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts);
-tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts, tt_tensor *dst);
-tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor *dst);
-tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor *dst);
+tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
+                         const tt_div_opts *opts);
+tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts,
+                          tt_tensor *dst);
+tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts,
+                          tt_tensor *dst);
+tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             const tt_div_opts *opts, tt_tensor *dst);
 
-/* Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient. */
-tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+/* Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
+   No gradient. */
+tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          tt_tensor **out);
 tt_status tt_floor_divide_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                               tt_tensor *dst);
 
 tt_status tt_floor_divide_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_floor_divide_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_floor_divide_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_floor_divide_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                 tt_tensor **out);
 tt_status tt_floor_divide_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_floor_divide_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_floor_divide_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_floor_divide_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_floor_divide_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                      tt_tensor *dst);
 
-/* Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
-   self. */
+/* Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
+   has the sign of self. */
 tt_status tt_fmod(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_fmod_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_fmod_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -258,26 +301,30 @@ tt_status tt_fmod_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_fmod_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_fmod_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_fmod_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                              tt_tensor *dst);
 
-/* Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has the
-   sign of other. */
+/* Computes the remainder of the division rounded down, like % in Python, elementwise with
+   broadcasting. It has the sign of other. */
 tt_status tt_remainder(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_remainder_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            tt_tensor *dst);
 
 tt_status tt_remainder_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_remainder_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_remainder_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_remainder_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                              tt_tensor **out);
 tt_status tt_remainder_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_remainder_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_remainder_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_remainder_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_remainder_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                   tt_tensor *dst);
 
-/* Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
-   elementwise with broadcasting. */
+/* Computes the angle in radians between the positive x axis and the point (x = other, y = self),
+   in [-pi, pi], elementwise with broadcasting. */
 tt_status tt_atan2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_atan2_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_atan2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
@@ -292,53 +339,62 @@ tt_status tt_pow(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent, tt
 tt_status tt_pow_(tt_ctx *c, tt_tensor *self, const tt_tensor *exponent);
 tt_status tt_pow_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent, tt_tensor *dst);
 
-/* Raises each element of self to the power of a number. Integers cannot be raised to a negative integer. */
+/* Raises each element of self to the power of a number. Integers cannot be raised to a negative
+   integer. */
 tt_status tt_pow_f64(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor **out);
 tt_status tt_pow_i64(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor **out);
-tt_status tt_pow_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent, tt_tensor **out);
+tt_status tt_pow_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                        tt_tensor **out);
 tt_status tt_pow_f64_(tt_ctx *c, tt_tensor *self, double exponent);
 tt_status tt_pow_i64_(tt_ctx *c, tt_tensor *self, int64_t exponent);
 tt_status tt_pow_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *exponent);
 tt_status tt_pow_f64_into(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor *dst);
 tt_status tt_pow_i64_into(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor *dst);
-tt_status tt_pow_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent, tt_tensor *dst);
+tt_status tt_pow_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                             tt_tensor *dst);
 
 /* Raises a number to the power of each element of exponent. */
 tt_status tt_pow_base_f64(tt_ctx *c, double self, const tt_tensor *exponent, tt_tensor **out);
 tt_status tt_pow_base_i64(tt_ctx *c, int64_t self, const tt_tensor *exponent, tt_tensor **out);
-tt_status tt_pow_base_scalar(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent, tt_tensor **out);
+tt_status tt_pow_base_scalar(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent,
+                             tt_tensor **out);
 tt_status tt_pow_base_f64_into(tt_ctx *c, double self, const tt_tensor *exponent, tt_tensor *dst);
 tt_status tt_pow_base_i64_into(tt_ctx *c, int64_t self, const tt_tensor *exponent, tt_tensor *dst);
-tt_status tt_pow_base_scalar_into(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent, tt_tensor *dst);
+tt_status tt_pow_base_scalar_into(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent,
+                                  tt_tensor *dst);
 
-/* Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
-   gradient equally. */
+/* Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
+   elements share the gradient equally. */
 tt_status tt_maximum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_maximum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
-   gradient equally. */
+/* Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
+   elements share the gradient equally. */
 tt_status tt_minimum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_minimum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
-   the interval and at its bounds.
+/* Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The
+   gradient is 0 outside the interval and at its bounds.
      min: lower bound; none: unbounded
      max: upper bound; none: unbounded */
-tt_status tt_clamp(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor **out);
+tt_status tt_clamp(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max,
+                   tt_tensor **out);
 tt_status tt_clamp_(tt_ctx *c, tt_tensor *self, const tt_scalar *min, const tt_scalar *max);
-tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor *dst);
+tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
+                        const tt_scalar *max, tt_tensor *dst);
 
-/* Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
-   must be given.
+/* Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
+   least one bound must be given.
      min: lower bounds; none: unbounded
      max: upper bounds; none: unbounded */
-tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor **out);
+tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
+                          const tt_tensor *max, tt_tensor **out);
 tt_status tt_clamp_tensor_(tt_ctx *c, tt_tensor *self, const tt_tensor *min, const tt_tensor *max);
-tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor *dst);
+tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
+                               const tt_tensor *max, tt_tensor *dst);
 
-/* Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without
-   elements are skipped.
+/* Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D
+   tensors without elements are skipped.
      tensors: at least one tensor
      dim: dimension to concatenate along */
 typedef struct tt_cat_opts {
@@ -346,8 +402,10 @@ typedef struct tt_cat_opts {
   int64_t dim; /* dimension to concatenate along; default: 0 */
 } tt_cat_opts;
 #define TT_CAT_DIM (UINT64_C(1) << 0)
-tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor **out);
-tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor *dst);
+tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                 const tt_cat_opts *opts, tt_tensor **out);
+tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                      const tt_cat_opts *opts, tt_tensor *dst);
 
 /* Concatenates tensors of equal shape along a new dimension.
      tensors: at least one tensor
@@ -357,11 +415,13 @@ typedef struct tt_stack_opts {
   int64_t dim; /* position of the new dimension, in [-ndim - 1, ndim]; default: 0 */
 } tt_stack_opts;
 #define TT_STACK_DIM (UINT64_C(1) << 0)
-tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor **out);
-tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor *dst);
+tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                   const tt_stack_opts *opts, tt_tensor **out);
+tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                        const tt_stack_opts *opts, tt_tensor *dst);
 
-/* Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a
-   multiple.
+/* Splits self along dim into views of size split_size. The last view is smaller if the size of
+   dim is not a multiple.
      split_size: size of each view along dim
      dim: dimension to split */
 typedef struct tt_split_opts {
@@ -369,7 +429,8 @@ typedef struct tt_split_opts {
   int64_t dim; /* dimension to split; default: 0 */
 } tt_split_opts;
 #define TT_SPLIT_DIM (UINT64_C(1) << 0)
-tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts,
+                   tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Splits self along dim into views of the given sizes.
      split_sizes: sizes of the views; their sum must be the size of dim
@@ -379,7 +440,9 @@ typedef struct tt_split_with_sizes_opts {
   int64_t dim; /* dimension to split; default: 0 */
 } tt_split_with_sizes_opts;
 #define TT_SPLIT_WITH_SIZES_DIM (UINT64_C(1) << 0)
-tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes, int64_t n_split_sizes, const tt_split_with_sizes_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes,
+                              int64_t n_split_sizes, const tt_split_with_sizes_opts *opts,
+                              tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
      chunks: number of views, at least 1
@@ -389,39 +452,49 @@ typedef struct tt_chunk_opts {
   int64_t dim; /* dimension to split; default: 0 */
 } tt_chunk_opts;
 #define TT_CHUNK_DIM (UINT64_C(1) << 0)
-tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts,
+                   tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Returns a copy with the order of the elements reversed along dims.
      dims: dimensions to reverse */
-tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
+                  tt_tensor **out);
 
-/* Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start.
-   Without dims, self is flattened first and then restored to its shape.
+/* Returns a copy whose elements are shifted along dims; elements shifted past the end continue
+   at the start. Without dims, self is flattened first and then restored to its shape.
      shifts: numbers of positions, one per dimension; may be negative
      dims: dimensions to shift along; an empty list: the flattened tensor */
-tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts,
+                  const int64_t *dims, int64_t n_dims, tt_tensor **out);
 
-/* Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading dimensions.
+/* Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading
+   dimensions.
      repeats: numbers of copies, at least one entry per dimension of self */
-tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats, tt_tensor **out);
+tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats,
+                    tt_tensor **out);
 
-/* Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
+/* Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has
+   dimensions.
      dims: numbers of copies along the last dimensions */
-tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
+                  tt_tensor **out);
 
 /* Pads the last dimensions of input; negative amounts crop.
      pad: amounts before and after the last dimension, then before and after the one before it, …
-     mode: constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the
-       edge; circular: continues at the other end
+     mode: constant: pads with value; reflect: mirrors at the edge without repeating it;
+       replicate: repeats the edge; circular: continues at the other end
      value: padding value of mode constant; default: 0 */
 typedef struct tt_pad_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t mode; /* constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the edge; circular: continues at the other end; default: "constant" */
+  int32_t mode; /* constant: pads with value; reflect: mirrors at the edge without repeating it;
+                   replicate: repeats the edge; circular: continues at the other end; default:
+                   "constant" */
   tt_scalar value; /* padding value of mode constant; default: 0 */
 } tt_pad_opts;
 #define TT_PAD_MODE (UINT64_C(1) << 0)
 #define TT_PAD_VALUE (UINT64_C(1) << 1)
-tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad, const tt_pad_opts *opts, tt_tensor **out);
+tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad,
+                 const tt_pad_opts *opts, tt_tensor **out);
 
 /* Pads the last dimensions of self with a constant; negative amounts crop.
      pad: amounts before and after the last dimension, then before and after the one before it, …
@@ -431,25 +504,31 @@ typedef struct tt_constant_pad_nd_opts {
   tt_scalar value; /* padding value; default: 0 */
 } tt_constant_pad_nd_opts;
 #define TT_CONSTANT_PAD_ND_VALUE (UINT64_C(1) << 0)
-tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad, const tt_constant_pad_nd_opts *opts, tt_tensor **out);
+tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad,
+                             const tt_constant_pad_nd_opts *opts, tt_tensor **out);
 
-/* Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions, without
-   storing the matrix of scores. Queries whose keys are all masked give zeros.
+/* Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two
+   dimensions, without storing the matrix of scores. Queries whose keys are all masked give
+   zeros.
      query: (…, heads, L, E)
      key: (…, heads, S, E)
      value: (…, heads, S, Ev); the result is (…, heads, L, Ev)
-     attn_mask: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the scores
+     attn_mask: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating:
+       added to the scores
      dropout_p: probability of dropping an attention weight, in [0, 1]
      is_causal: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
      scale: factor of the scores; default: 1 / sqrt(E)
-     enable_gqa: grouped query attention: the number of heads of query is a multiple of that of key and value
+     enable_gqa: grouped query attention: the number of heads of query is a multiple of that of
+       key and value
      generator: random number generator; default: the one of the ctx */
 typedef struct tt_scaled_dot_product_attention_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double dropout_p; /* probability of dropping an attention weight, in [0, 1]; default: 0.0 */
-  int32_t is_causal; /* whether query i attends to keys 0 … i only; cannot be combined with attn_mask; default: false */
+  int32_t is_causal; /* whether query i attends to keys 0 … i only; cannot be combined with
+                        attn_mask; default: false */
   double scale; /* factor of the scores; default: 1 / sqrt(E) */
-  int32_t enable_gqa; /* grouped query attention: the number of heads of query is a multiple of that of key and value; default: false */
+  int32_t enable_gqa; /* grouped query attention: the number of heads of query is a multiple of that
+                         of key and value; default: false */
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_scaled_dot_product_attention_opts;
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P (UINT64_C(1) << 0)
@@ -457,89 +536,119 @@ typedef struct tt_scaled_dot_product_attention_opts {
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE (UINT64_C(1) << 2)
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA (UINT64_C(1) << 3)
 #define TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR (UINT64_C(1) << 4)
-tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, const tt_tensor *key, const tt_tensor *value, const tt_tensor *attn_mask, const tt_scaled_dot_product_attention_opts *opts, tt_tensor **out);
+tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, const tt_tensor *key,
+                                          const tt_tensor *value, const tt_tensor *attn_mask,
+                                          const tt_scaled_dot_product_attention_opts *opts,
+                                          tt_tensor **out);
 
 /* Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient. */
 tt_status tt_bitwise_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_bitwise_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_bitwise_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst);
 
 tt_status tt_bitwise_and_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_bitwise_and_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_bitwise_and_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_and_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                tt_tensor **out);
 tt_status tt_bitwise_and_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_bitwise_and_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_bitwise_and_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_bitwise_and_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_bitwise_and_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_bitwise_and_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_bitwise_and_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                     tt_tensor *dst);
 
 /* Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient. */
 tt_status tt_bitwise_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_bitwise_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_bitwise_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             tt_tensor *dst);
 
 tt_status tt_bitwise_or_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_bitwise_or_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_bitwise_or_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_or_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                               tt_tensor **out);
 tt_status tt_bitwise_or_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_bitwise_or_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_bitwise_or_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_bitwise_or_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_bitwise_or_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_bitwise_or_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_bitwise_or_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                    tt_tensor *dst);
 
 /* Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient. */
 tt_status tt_bitwise_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_bitwise_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_bitwise_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_bitwise_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst);
 
 tt_status tt_bitwise_xor_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
 tt_status tt_bitwise_xor_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_bitwise_xor_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_xor_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                tt_tensor **out);
 tt_status tt_bitwise_xor_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_bitwise_xor_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_bitwise_xor_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_bitwise_xor_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_bitwise_xor_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_bitwise_xor_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_bitwise_xor_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                     tt_tensor *dst);
 
-/* Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient. */
+/* Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
+   gradient. */
 tt_status tt_bitwise_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_bitwise_not_(tt_ctx *c, tt_tensor *self);
 tt_status tt_bitwise_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where other
-   is negative or at least the number of bits. */
-tt_status tt_bitwise_left_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+/* Shifts the bits of self left by other, elementwise with broadcasting; integers only. The
+   result is 0 where other is negative or at least the number of bits. */
+tt_status tt_bitwise_left_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                tt_tensor **out);
 tt_status tt_bitwise_left_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_bitwise_left_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_bitwise_left_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                     tt_tensor *dst);
 
-tt_status tt_bitwise_left_shift_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
-tt_status tt_bitwise_left_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_bitwise_left_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_left_shift_f64(tt_ctx *c, const tt_tensor *self, double other,
+                                    tt_tensor **out);
+tt_status tt_bitwise_left_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                    tt_tensor **out);
+tt_status tt_bitwise_left_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                       tt_tensor **out);
 tt_status tt_bitwise_left_shift_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_bitwise_left_shift_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_bitwise_left_shift_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
-tt_status tt_bitwise_left_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
-tt_status tt_bitwise_left_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_bitwise_left_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_bitwise_left_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other,
+                                         tt_tensor *dst);
+tt_status tt_bitwise_left_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                         tt_tensor *dst);
+tt_status tt_bitwise_left_shift_scalar_into(tt_ctx *c, const tt_tensor *self,
+                                            const tt_scalar *other, tt_tensor *dst);
 
-/* Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied, so
-   the result is 0 or -1 where other is negative or at least the number of bits. */
-tt_status tt_bitwise_right_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+/* Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
+   bit is copied, so the result is 0 or -1 where other is negative or at least the number of
+   bits. */
+tt_status tt_bitwise_right_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                 tt_tensor **out);
 tt_status tt_bitwise_right_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_bitwise_right_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_bitwise_right_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                      tt_tensor *dst);
 
-tt_status tt_bitwise_right_shift_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
-tt_status tt_bitwise_right_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
-tt_status tt_bitwise_right_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out);
+tt_status tt_bitwise_right_shift_f64(tt_ctx *c, const tt_tensor *self, double other,
+                                     tt_tensor **out);
+tt_status tt_bitwise_right_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                     tt_tensor **out);
+tt_status tt_bitwise_right_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                        tt_tensor **out);
 tt_status tt_bitwise_right_shift_f64_(tt_ctx *c, tt_tensor *self, double other);
 tt_status tt_bitwise_right_shift_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_bitwise_right_shift_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
-tt_status tt_bitwise_right_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
-tt_status tt_bitwise_right_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_bitwise_right_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_bitwise_right_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other,
+                                          tt_tensor *dst);
+tt_status tt_bitwise_right_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                          tt_tensor *dst);
+tt_status tt_bitwise_right_shift_scalar_into(tt_ctx *c, const tt_tensor *self,
+                                             const tt_scalar *other, tt_tensor *dst);
 
 /* Tests self == other, elementwise with broadcasting. The result is bool. */
 tt_status tt_eq(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -554,7 +663,8 @@ tt_status tt_eq_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_eq_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_eq_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_eq_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_eq_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_eq_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst);
 
 /* Tests self != other, elementwise with broadcasting. The result is bool. */
 tt_status tt_ne(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -569,7 +679,8 @@ tt_status tt_ne_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_ne_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_ne_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_ne_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_ne_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_ne_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst);
 
 /* Tests self < other, elementwise with broadcasting. The result is bool. */
 tt_status tt_lt(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -584,7 +695,8 @@ tt_status tt_lt_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_lt_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_lt_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_lt_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_lt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_lt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst);
 
 /* Tests self <= other, elementwise with broadcasting. The result is bool. */
 tt_status tt_le(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -599,7 +711,8 @@ tt_status tt_le_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_le_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_le_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_le_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_le_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_le_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst);
 
 /* Tests self > other, elementwise with broadcasting. The result is bool. */
 tt_status tt_gt(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -614,7 +727,8 @@ tt_status tt_gt_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_gt_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_gt_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_gt_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_gt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_gt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst);
 
 /* Tests self >= other, elementwise with broadcasting. The result is bool. */
 tt_status tt_ge(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -629,29 +743,34 @@ tt_status tt_ge_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
 tt_status tt_ge_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
 tt_status tt_ge_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
 tt_status tt_ge_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
-tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst);
+tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst);
 
 /* Tests whether each element is 0. The result is bool; nan is not 0. */
 tt_status tt_logical_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_logical_not_(tt_ctx *c, tt_tensor *self);
 tt_status tt_logical_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero. */
+/* Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool;
+   nan is nonzero. */
 tt_status tt_logical_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logical_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst);
 
-/* Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is
-   nonzero. */
+/* Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The
+   result is bool; nan is nonzero. */
 tt_status tt_logical_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logical_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             tt_tensor *dst);
 
-/* Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan is
-   nonzero. */
+/* Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The
+   result is bool; nan is nonzero. */
 tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
-tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst);
 
 /* Computes a 1-D convolution (cross-correlation) of signals.
      input: (N, C, L) or (C, L)
@@ -665,22 +784,26 @@ typedef struct tt_conv1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default:
+                             0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
 } tt_conv1d_opts;
 #define TT_CONV1D_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV1D_PADDING (UINT64_C(1) << 1)
 #define TT_CONV1D_DILATION (UINT64_C(1) << 2)
 #define TT_CONV1D_GROUPS (UINT64_C(1) << 3)
-tt_status tt_conv1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv1d_opts *opts, tt_tensor **out);
+tt_status tt_conv1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                    const tt_tensor *bias, const tt_conv1d_opts *opts, tt_tensor **out);
 
 /* Computes a 1-D convolution, like conv1d, with the padding given by name.
      input: (N, C, L) or (C, L)
      weight: (out, C / groups, k)
-     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
+       be 1
      bias: (out); none: no bias
      stride: step between windows
      dilation: step between the elements of a window
@@ -691,14 +814,18 @@ typedef struct tt_conv1d_padding_opts {
   int64_t n_stride;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
 } tt_conv1d_padding_opts;
 #define TT_CONV1D_PADDING_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV1D_PADDING_DILATION (UINT64_C(1) << 1)
 #define TT_CONV1D_PADDING_GROUPS (UINT64_C(1) << 2)
-tt_status tt_conv1d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv1d_padding_opts *opts, tt_tensor **out);
+tt_status tt_conv1d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                            const char *padding, const tt_tensor *bias,
+                            const tt_conv1d_padding_opts *opts, tt_tensor **out);
 
-/* Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
+/* Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input
+   or weight is.
      input: (N, C, H, W) or (C, H, W)
      weight: (out, C / groups, kh, kw)
      bias: (out); none: no bias
@@ -710,22 +837,26 @@ typedef struct tt_conv2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default:
+                             0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
 } tt_conv2d_opts;
 #define TT_CONV2D_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV2D_PADDING (UINT64_C(1) << 1)
 #define TT_CONV2D_DILATION (UINT64_C(1) << 2)
 #define TT_CONV2D_GROUPS (UINT64_C(1) << 3)
-tt_status tt_conv2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv2d_opts *opts, tt_tensor **out);
+tt_status tt_conv2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                    const tt_tensor *bias, const tt_conv2d_opts *opts, tt_tensor **out);
 
 /* Computes a 2-D convolution, like conv2d, with the padding given by name.
      input: (N, C, H, W) or (C, H, W)
      weight: (out, C / groups, kh, kw)
-     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
+       be 1
      bias: (out); none: no bias
      stride: step between windows
      dilation: step between the elements of a window
@@ -736,12 +867,15 @@ typedef struct tt_conv2d_padding_opts {
   int64_t n_stride;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
 } tt_conv2d_padding_opts;
 #define TT_CONV2D_PADDING_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV2D_PADDING_DILATION (UINT64_C(1) << 1)
 #define TT_CONV2D_PADDING_GROUPS (UINT64_C(1) << 2)
-tt_status tt_conv2d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv2d_padding_opts *opts, tt_tensor **out);
+tt_status tt_conv2d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                            const char *padding, const tt_tensor *bias,
+                            const tt_conv2d_padding_opts *opts, tt_tensor **out);
 
 /* Computes a 3-D convolution (cross-correlation) of volumes.
      input: (N, C, D, H, W) or (C, D, H, W)
@@ -755,22 +889,26 @@ typedef struct tt_conv3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default:
+                             0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
 } tt_conv3d_opts;
 #define TT_CONV3D_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV3D_PADDING (UINT64_C(1) << 1)
 #define TT_CONV3D_DILATION (UINT64_C(1) << 2)
 #define TT_CONV3D_GROUPS (UINT64_C(1) << 3)
-tt_status tt_conv3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv3d_opts *opts, tt_tensor **out);
+tt_status tt_conv3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                    const tt_tensor *bias, const tt_conv3d_opts *opts, tt_tensor **out);
 
 /* Computes a 3-D convolution, like conv3d, with the padding given by name.
      input: (N, C, D, H, W) or (C, D, H, W)
      weight: (out, C / groups, kd, kh, kw)
-     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must be 1
+     padding: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
+       be 1
      bias: (out); none: no bias
      stride: step between windows
      dilation: step between the elements of a window
@@ -781,33 +919,40 @@ typedef struct tt_conv3d_padding_opts {
   int64_t n_stride;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
 } tt_conv3d_padding_opts;
 #define TT_CONV3D_PADDING_STRIDE (UINT64_C(1) << 0)
 #define TT_CONV3D_PADDING_DILATION (UINT64_C(1) << 1)
 #define TT_CONV3D_PADDING_GROUPS (UINT64_C(1) << 2)
-tt_status tt_conv3d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const char *padding, const tt_tensor *bias, const tt_conv3d_padding_opts *opts, tt_tensor **out);
+tt_status tt_conv3d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                            const char *padding, const tt_tensor *bias,
+                            const tt_conv3d_padding_opts *opts, tt_tensor **out);
 
 /* Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
      input: (N, C, L) or (C, L)
      weight: (C, out / groups, k)
      bias: (out); none: no bias
      stride: step between windows in the result
-     padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
-       padding zeros are added to input
-     output_padding: elements added to one side of each spatial dimension of the result; less than stride or
-       dilation
+     padding: elements removed from both sides of each spatial dimension of the result: dilation
+       * (k - 1) - padding zeros are added to input
+     output_padding: elements added to one side of each spatial dimension of the result; less
+       than stride or dilation
      groups: number of blocked connections from input to output channels; divides both
      dilation: step between the elements of a window */
 typedef struct tt_conv_transpose1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) - padding zeros are added to input; default: 0 */
+  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the
+                             result: dilation * (k - 1) - padding zeros are added to input; default:
+                             0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0 */
+  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the
+                                    result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
 } tt_conv_transpose1d_opts;
@@ -816,28 +961,34 @@ typedef struct tt_conv_transpose1d_opts {
 #define TT_CONV_TRANSPOSE1D_OUTPUT_PADDING (UINT64_C(1) << 2)
 #define TT_CONV_TRANSPOSE1D_GROUPS (UINT64_C(1) << 3)
 #define TT_CONV_TRANSPOSE1D_DILATION (UINT64_C(1) << 4)
-tt_status tt_conv_transpose1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose1d_opts *opts, tt_tensor **out);
+tt_status tt_conv_transpose1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                              const tt_tensor *bias, const tt_conv_transpose1d_opts *opts,
+                              tt_tensor **out);
 
 /* Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
      input: (N, C, H, W) or (C, H, W)
      weight: (C, out / groups, kh, kw)
      bias: (out); none: no bias
      stride: step between windows in the result
-     padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
-       padding zeros are added to input
-     output_padding: elements added to one side of each spatial dimension of the result; less than stride or
-       dilation
+     padding: elements removed from both sides of each spatial dimension of the result: dilation
+       * (k - 1) - padding zeros are added to input
+     output_padding: elements added to one side of each spatial dimension of the result; less
+       than stride or dilation
      groups: number of blocked connections from input to output channels; divides both
      dilation: step between the elements of a window */
 typedef struct tt_conv_transpose2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) - padding zeros are added to input; default: 0 */
+  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the
+                             result: dilation * (k - 1) - padding zeros are added to input; default:
+                             0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0 */
+  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the
+                                    result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
 } tt_conv_transpose2d_opts;
@@ -846,28 +997,34 @@ typedef struct tt_conv_transpose2d_opts {
 #define TT_CONV_TRANSPOSE2D_OUTPUT_PADDING (UINT64_C(1) << 2)
 #define TT_CONV_TRANSPOSE2D_GROUPS (UINT64_C(1) << 3)
 #define TT_CONV_TRANSPOSE2D_DILATION (UINT64_C(1) << 4)
-tt_status tt_conv_transpose2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose2d_opts *opts, tt_tensor **out);
+tt_status tt_conv_transpose2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                              const tt_tensor *bias, const tt_conv_transpose2d_opts *opts,
+                              tt_tensor **out);
 
 /* Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
      input: (N, C, D, H, W) or (C, D, H, W)
      weight: (C, out / groups, kd, kh, kw)
      bias: (out); none: no bias
      stride: step between windows in the result
-     padding: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
-       padding zeros are added to input
-     output_padding: elements added to one side of each spatial dimension of the result; less than stride or
-       dilation
+     padding: elements removed from both sides of each spatial dimension of the result: dilation
+       * (k - 1) - padding zeros are added to input
+     output_padding: elements added to one side of each spatial dimension of the result; less
+       than stride or dilation
      groups: number of blocked connections from input to output channels; divides both
      dilation: step between the elements of a window */
 typedef struct tt_conv_transpose3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows in the result; default: 1 */
   int64_t n_stride;
-  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) - padding zeros are added to input; default: 0 */
+  const int64_t *padding; /* elements removed from both sides of each spatial dimension of the
+                             result: dilation * (k - 1) - padding zeros are added to input; default:
+                             0 */
   int64_t n_padding;
-  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the result; less than stride or dilation; default: 0 */
+  const int64_t *output_padding; /* elements added to one side of each spatial dimension of the
+                                    result; less than stride or dilation; default: 0 */
   int64_t n_output_padding;
-  int64_t groups; /* number of blocked connections from input to output channels; divides both; default: 1 */
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
 } tt_conv_transpose3d_opts;
@@ -876,25 +1033,30 @@ typedef struct tt_conv_transpose3d_opts {
 #define TT_CONV_TRANSPOSE3D_OUTPUT_PADDING (UINT64_C(1) << 2)
 #define TT_CONV_TRANSPOSE3D_GROUPS (UINT64_C(1) << 3)
 #define TT_CONV_TRANSPOSE3D_DILATION (UINT64_C(1) << 4)
-tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, const tt_conv_transpose3d_opts *opts, tt_tensor **out);
+tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                              const tt_tensor *bias, const tt_conv_transpose3d_opts *opts,
+                              tt_tensor **out);
 
-/* Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and
-   device. */
+/* Copies the elements of src into self. src is broadcast to the shape of self and converted to
+   its dtype and device. */
 tt_status tt_copy_(tt_ctx *c, tt_tensor *self, const tt_tensor *src);
 
 /* Returns a copy of self with its own storage.
-     memory_format: preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
-       channels_last, channels_last_3d: dimension 1 is innermost */
+     memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
+       row-major; channels_last, channels_last_3d: dimension 1 is innermost */
 typedef struct tt_clone_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_memory_format memory_format; /* preserve: the strides of self if it is dense, else row-major; contiguous: row-major; channels_last, channels_last_3d: dimension 1 is innermost; default: preserve */
+  tt_memory_format memory_format; /* preserve: the strides of self if it is dense, else row-major;
+                                     contiguous: row-major; channels_last, channels_last_3d:
+                                     dimension 1 is innermost; default: preserve */
 } tt_clone_opts;
 #define TT_CLONE_MEMORY_FORMAT (UINT64_C(1) << 0)
 tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor **out);
-tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor *dst);
+tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts,
+                        tt_tensor *dst);
 
-/* Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is
-   false.
+/* Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes
+   and copy is false.
      dtype: dtype of the result; default: that of self
      device: device of the result; default: that of self
      copy: whether to copy even if nothing changes
@@ -933,7 +1095,8 @@ typedef struct tt_empty_opts {
 } tt_empty_opts;
 #define TT_EMPTY_DTYPE (UINT64_C(1) << 0)
 #define TT_EMPTY_DEVICE (UINT64_C(1) << 1)
-tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empty_opts *opts, tt_tensor **out);
+tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empty_opts *opts,
+                   tt_tensor **out);
 
 /* Returns a tensor filled with 0.
      dtype: dtype of the result; default: float32
@@ -945,7 +1108,8 @@ typedef struct tt_zeros_opts {
 } tt_zeros_opts;
 #define TT_ZEROS_DTYPE (UINT64_C(1) << 0)
 #define TT_ZEROS_DEVICE (UINT64_C(1) << 1)
-tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zeros_opts *opts, tt_tensor **out);
+tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zeros_opts *opts,
+                   tt_tensor **out);
 
 /* Returns a tensor filled with 1.
      dtype: dtype of the result; default: float32
@@ -957,23 +1121,30 @@ typedef struct tt_ones_opts {
 } tt_ones_opts;
 #define TT_ONES_DTYPE (UINT64_C(1) << 0)
 #define TT_ONES_DEVICE (UINT64_C(1) << 1)
-tt_status tt_ones(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_ones_opts *opts, tt_tensor **out);
+tt_status tt_ones(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_ones_opts *opts,
+                  tt_tensor **out);
 
 /* Returns a tensor filled with fill_value.
-     dtype: dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
+     dtype: dtype of the result; default: bool, int64, float32 or complex64, as the kind of
+       fill_value
      device: device of the result; default: CPU */
 typedef struct tt_full_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value */
+  tt_dtype dtype; /* dtype of the result; default: bool, int64, float32 or complex64, as the kind of
+                     fill_value */
   tt_device device; /* device of the result; default: CPU */
 } tt_full_opts;
 #define TT_FULL_DTYPE (UINT64_C(1) << 0)
 #define TT_FULL_DEVICE (UINT64_C(1) << 1)
-tt_status tt_full_f64(tt_ctx *c, const int64_t *size, int64_t n_size, double fill_value, const tt_full_opts *opts, tt_tensor **out);
-tt_status tt_full_i64(tt_ctx *c, const int64_t *size, int64_t n_size, int64_t fill_value, const tt_full_opts *opts, tt_tensor **out);
-tt_status tt_full_scalar(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_scalar *fill_value, const tt_full_opts *opts, tt_tensor **out);
+tt_status tt_full_f64(tt_ctx *c, const int64_t *size, int64_t n_size, double fill_value,
+                      const tt_full_opts *opts, tt_tensor **out);
+tt_status tt_full_i64(tt_ctx *c, const int64_t *size, int64_t n_size, int64_t fill_value,
+                      const tt_full_opts *opts, tt_tensor **out);
+tt_status tt_full_scalar(tt_ctx *c, const int64_t *size, int64_t n_size,
+                         const tt_scalar *fill_value, const tt_full_opts *opts, tt_tensor **out);
 
-/* Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
+/* Returns the values start, start + step, … up to, but not including, end: ceil((end - start) /
+   step) elements.
      start: first value
      end: bound of the values, which it excludes
      step: difference between neighbours, not 0
@@ -982,13 +1153,15 @@ tt_status tt_full_scalar(tt_ctx *c, const int64_t *size, int64_t n_size, const t
 typedef struct tt_arange_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   tt_scalar step; /* difference between neighbours, not 0; default: 1 */
-  tt_dtype dtype; /* dtype of the result; default: int64 if start, end and step are integers, else float32 */
+  tt_dtype dtype; /* dtype of the result; default: int64 if start, end and step are integers, else
+                     float32 */
   tt_device device; /* device of the result; default: CPU */
 } tt_arange_opts;
 #define TT_ARANGE_STEP (UINT64_C(1) << 0)
 #define TT_ARANGE_DTYPE (UINT64_C(1) << 1)
 #define TT_ARANGE_DEVICE (UINT64_C(1) << 2)
-tt_status tt_arange(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, const tt_arange_opts *opts, tt_tensor **out);
+tt_status tt_arange(tt_ctx *c, const tt_scalar *start, const tt_scalar *end,
+                    const tt_arange_opts *opts, tt_tensor **out);
 
 /* Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
      dtype: dtype of the result; default: that of self
@@ -1000,7 +1173,8 @@ typedef struct tt_empty_like_opts {
 } tt_empty_like_opts;
 #define TT_EMPTY_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_EMPTY_LIKE_DEVICE (UINT64_C(1) << 1)
-tt_status tt_empty_like(tt_ctx *c, const tt_tensor *self, const tt_empty_like_opts *opts, tt_tensor **out);
+tt_status tt_empty_like(tt_ctx *c, const tt_tensor *self, const tt_empty_like_opts *opts,
+                        tt_tensor **out);
 
 /* Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
      dtype: dtype of the result; default: that of self
@@ -1012,7 +1186,8 @@ typedef struct tt_zeros_like_opts {
 } tt_zeros_like_opts;
 #define TT_ZEROS_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_ZEROS_LIKE_DEVICE (UINT64_C(1) << 1)
-tt_status tt_zeros_like(tt_ctx *c, const tt_tensor *self, const tt_zeros_like_opts *opts, tt_tensor **out);
+tt_status tt_zeros_like(tt_ctx *c, const tt_tensor *self, const tt_zeros_like_opts *opts,
+                        tt_tensor **out);
 
 /* Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
      dtype: dtype of the result; default: that of self
@@ -1024,9 +1199,11 @@ typedef struct tt_ones_like_opts {
 } tt_ones_like_opts;
 #define TT_ONES_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_ONES_LIKE_DEVICE (UINT64_C(1) << 1)
-tt_status tt_ones_like(tt_ctx *c, const tt_tensor *self, const tt_ones_like_opts *opts, tt_tensor **out);
+tt_status tt_ones_like(tt_ctx *c, const tt_tensor *self, const tt_ones_like_opts *opts,
+                       tt_tensor **out);
 
-/* Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
+/* Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self
+   are kept.
      dtype: dtype of the result; default: that of self
      device: device of the result; default: that of self */
 typedef struct tt_full_like_opts {
@@ -1036,9 +1213,12 @@ typedef struct tt_full_like_opts {
 } tt_full_like_opts;
 #define TT_FULL_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_FULL_LIKE_DEVICE (UINT64_C(1) << 1)
-tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value, const tt_full_like_opts *opts, tt_tensor **out);
-tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value, const tt_full_like_opts *opts, tt_tensor **out);
-tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *fill_value, const tt_full_like_opts *opts, tt_tensor **out);
+tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value,
+                           const tt_full_like_opts *opts, tt_tensor **out);
+tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value,
+                           const tt_full_like_opts *opts, tt_tensor **out);
+tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *fill_value,
+                              const tt_full_like_opts *opts, tt_tensor **out);
 
 /* Returns a matrix with ones on the main diagonal and zeros elsewhere.
      n: number of rows
@@ -1064,37 +1244,45 @@ tt_status tt_eye(tt_ctx *c, int64_t n, const tt_eye_opts *opts, tt_tensor **out)
      device: device of the result; default: CPU */
 typedef struct tt_linspace_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the result; default: complex64 if start or end is complex, else float32 */
+  tt_dtype dtype; /* dtype of the result; default: complex64 if start or end is complex, else
+                     float32 */
   tt_device device; /* device of the result; default: CPU */
 } tt_linspace_opts;
 #define TT_LINSPACE_DTYPE (UINT64_C(1) << 0)
 #define TT_LINSPACE_DEVICE (UINT64_C(1) << 1)
-tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps, const tt_linspace_opts *opts, tt_tensor **out);
+tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps,
+                      const tt_linspace_opts *opts, tt_tensor **out);
 
-/* Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dimensions. The
-   result has the shape of index.
+/* Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
+   dimensions. The result has the shape of index.
      dim: dimension to index
-     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self; it may be
-       smaller than self outside dim */
-tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
-tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
+     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self;
+       it may be smaller than self outside dim */
+tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                    tt_tensor **out);
+tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         tt_tensor *dst);
 
-/* Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and likewise
-   for other dimensions. Repeated indices accumulate.
+/* Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for
+   dim 0, and likewise for other dimensions. Repeated indices accumulate.
      dim: dimension to index
      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
      src: values to add; at least as large as index in every dimension */
-tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, tt_tensor **out);
-tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src);
+tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         const tt_tensor *src, tt_tensor **out);
+tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *src);
 
 /* Selects the entries index[0], index[1], … of dimension dim.
      dim: dimension to index
      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim]) */
-tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out);
-tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst);
+tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          tt_tensor **out);
+tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, tt_tensor *dst);
 
-/* Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
-   accumulate.
+/* Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
+   indices accumulate.
      dim: dimension to index
      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
      source: values to add: the shape of self, with the length of index in dim
@@ -1104,87 +1292,126 @@ typedef struct tt_index_add_opts {
   tt_scalar alpha; /* factor of source; default: 1 */
 } tt_index_add_opts;
 #define TT_INDEX_ADD_ALPHA (UINT64_C(1) << 0)
-tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
-tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out);
-tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source);
-tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts);
-tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst);
-tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor *dst);
+tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                       const tt_tensor *source, tt_tensor **out);
+tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out);
+tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                        const tt_tensor *source);
+tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                           const tt_tensor *source, const tt_index_add_opts *opts);
+tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            const tt_tensor *source, tt_tensor *dst);
+tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, const tt_tensor *source,
+                               const tt_index_add_opts *opts, tt_tensor *dst);
 
-/* Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
-   end.
-     indices: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has, or
-       none
+/* Returns a copy of self with values written at the positions self[indices]. Negative positions
+   count from the end.
+     indices: for each dimension an integer tensor, a bool tensor, which covers as many
+       dimensions as it has, or none
      values: broadcast to the shape of self[indices]; must have the dtype of self
      accumulate: whether values are added instead of written; repeated positions accumulate */
-tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate, tt_tensor **out);
-tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate);
+tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices,
+                       int64_t n_indices, const tt_tensor *values, int32_t accumulate,
+                       tt_tensor **out);
+tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices,
+                        int64_t n_indices, const tt_tensor *values, int32_t accumulate);
 
-/* Looks up the rows of weight at indices. The result has the shape of indices followed by features.
+/* Looks up the rows of weight at indices. The result has the shape of indices followed by
+   features.
      weight: (rows, features)
      indices: integer tensor of any shape with values in [0, rows)
      padding_idx: row that receives no gradient; negative values count from the end */
 typedef struct tt_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* row that receives no gradient; negative values count from the end; default: none */
+  int64_t padding_idx; /* row that receives no gradient; negative values count from the end;
+                          default: none */
 } tt_embedding_opts;
 #define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
-tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out);
+tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
+                       const tt_embedding_opts *opts, tt_tensor **out);
 
-/* Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
-   other dimensions. If positions repeat, it is undefined which value is written.
+/* Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0,
+   and likewise for other dimensions. If positions repeat, it is undefined which value is
+   written.
      dim: dimension to index
      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
      src: values to write; at least as large as index in every dimension
      reduce: none: replaces; add, multiply: combines each element with every src written to it */
 typedef struct tt_scatter_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduce; /* none: replaces; add, multiply: combines each element with every src written to it; default: "none" */
+  int32_t reduce; /* none: replaces; add, multiply: combines each element with every src written to
+                     it; default: "none" */
 } tt_scatter_opts;
 #define TT_SCATTER_REDUCE (UINT64_C(1) << 0)
-tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out);
-tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts);
-tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst);
+tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                     const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                      const tt_tensor *src, const tt_scatter_opts *opts);
+tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst);
 
 /* Returns a copy of self with value written at all positions of index along dim, like scatter.
      dim: dimension to index
      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
      reduce: none: replaces; add, multiply: combines each element with value */
-tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor **out);
-tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor **out);
-tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out);
-tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts);
-tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts);
-tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts);
-tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor *dst);
-tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor *dst);
-tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor *dst);
+tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         double value, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         int64_t value, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out);
+tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          double value, const tt_scatter_opts *opts);
+tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          int64_t value, const tt_scatter_opts *opts);
+tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             const tt_scalar *value, const tt_scatter_opts *opts);
+tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                              double value, const tt_scatter_opts *opts, tt_tensor *dst);
+tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                              int64_t value, const tt_scatter_opts *opts, tt_tensor *dst);
+tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                                 const tt_tensor *index, const tt_scalar *value,
+                                 const tt_scatter_opts *opts, tt_tensor *dst);
 
 /* Returns a copy of self in which entry index[i] of dim is replaced by source[i].
      dim: dimension to index
      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
      source: values to write: the shape of self, with the length of index in dim */
-tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out);
-tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source);
-tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst);
+tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                        const tt_tensor *source, tt_tensor **out);
+tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         const tt_tensor *source);
+tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             const tt_tensor *source, tt_tensor *dst);
 
 /* Returns a copy of self in which the entries index of dim are filled with value.
      dim: dimension to index
      index: 1-D or 0-D integer tensor; negative positions count from the end */
-tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, tt_tensor **out);
-tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, tt_tensor **out);
-tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, tt_tensor **out);
-tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value);
-tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value);
-tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value);
+tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            double value, tt_tensor **out);
+tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            int64_t value, tt_tensor **out);
+tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, const tt_scalar *value, tt_tensor **out);
+tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             double value);
+tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             int64_t value);
+tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                                const tt_scalar *value);
 
-/* Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
-   gradient.
+/* Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
+   also receives a gradient.
      dim: dimension to index
      index: 1-D or 0-D integer tensor; negative positions count from the end
      value: 0-dim tensor */
-tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value, tt_tensor **out);
-tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value);
+tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                        const tt_tensor *value, tt_tensor **out);
+tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         const tt_tensor *value);
 
 /* Selects elements along dim by indices. indices and self broadcast in the other dimensions.
      indices: integer tensor; negative positions count from the end
@@ -1194,21 +1421,25 @@ typedef struct tt_take_along_dim_opts {
   int64_t dim; /* dimension to index; default: self is flattened first */
 } tt_take_along_dim_opts;
 #define TT_TAKE_ALONG_DIM_DIM (UINT64_C(1) << 0)
-tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor **out);
-tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor *dst);
+tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices,
+                            const tt_take_along_dim_opts *opts, tt_tensor **out);
+tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices,
+                                 const tt_take_along_dim_opts *opts, tt_tensor *dst);
 
 /* Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
      mask: bool tensor */
-tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor **out);
-tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor *dst);
+tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                           tt_tensor **out);
+tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                                tt_tensor *dst);
 
-/* Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-
-   major order. */
+/* Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
+   self.ndim), in row-major order. */
 tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the
-   shape of self followed by num_classes.
+/* Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The
+   result has the shape of self followed by num_classes.
      self: int64 tensor of classes
      num_classes: number of classes; -1: the largest class + 1 */
 typedef struct tt_one_hot_opts {
@@ -1216,55 +1447,69 @@ typedef struct tt_one_hot_opts {
   int64_t num_classes; /* number of classes; -1: the largest class + 1; default: -1 */
 } tt_one_hot_opts;
 #define TT_ONE_HOT_NUM_CLASSES (UINT64_C(1) << 0)
-tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts, tt_tensor **out);
+tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts,
+                     tt_tensor **out);
 
-/* Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
+/* Returns the lower triangles of the matrices in the last two dimensions; elements above the
+   diagonal are 0.
      diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it */
 typedef struct tt_tril_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t diagonal; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it; default: 0 */
+  int64_t diagonal; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it;
+                       default: 0 */
 } tt_tril_opts;
 #define TT_TRIL_DIAGONAL (UINT64_C(1) << 0)
 tt_status tt_tril(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor **out);
 tt_status tt_tril_(tt_ctx *c, tt_tensor *self, const tt_tril_opts *opts);
 tt_status tt_tril_into(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor *dst);
 
-/* Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
+/* Returns the upper triangles of the matrices in the last two dimensions; elements below the
+   diagonal are 0.
      diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it */
 typedef struct tt_triu_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t diagonal; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it; default: 0 */
+  int64_t diagonal; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it;
+                       default: 0 */
 } tt_triu_opts;
 #define TT_TRIU_DIAGONAL (UINT64_C(1) << 0)
 tt_status tt_triu(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor **out);
 tt_status tt_triu_(tt_ctx *c, tt_tensor *self, const tt_triu_opts *opts);
 tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor *dst);
 
-/* Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other are
-   promoted.
+/* Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of
+   self and other are promoted.
      condition: bool tensor */
-tt_status tt_where(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
-tt_status tt_where_into(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+tt_status tt_where(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self,
+                   const tt_tensor *other, tt_tensor **out);
+tt_status tt_where_into(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self,
+                        const tt_tensor *other, tt_tensor *dst);
 
-/* Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype of
-   self.
+/* Replaces the elements of self by value where mask is true. self and mask broadcast; the result
+   has the dtype of self.
      mask: bool tensor
      value: number; must fit the dtype of self */
-tt_status tt_masked_fill_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, double value, tt_tensor **out);
-tt_status tt_masked_fill_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, int64_t value, tt_tensor **out);
-tt_status tt_masked_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_scalar *value, tt_tensor **out);
+tt_status tt_masked_fill_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, double value,
+                             tt_tensor **out);
+tt_status tt_masked_fill_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, int64_t value,
+                             tt_tensor **out);
+tt_status tt_masked_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                                const tt_scalar *value, tt_tensor **out);
 tt_status tt_masked_fill_f64_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, double value);
 tt_status tt_masked_fill_i64_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, int64_t value);
-tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_scalar *value);
+tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
+                                 const tt_scalar *value);
 
-/* Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
+/* Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
+   gradient.
      mask: bool tensor
      value: 0-dim tensor */
-tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_tensor *value, tt_tensor **out);
-tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_tensor *value);
+tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                         const tt_tensor *value, tt_tensor **out);
+tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
+                          const tt_tensor *value);
 
-/* Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for
-   matrices with nan or inf.
+/* Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions.
+   It is nan for matrices with nan or inf.
      dim: the dimensions of rows and columns; default: the two dimensions of self
      keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_nuclear_norm_opts {
@@ -1275,108 +1520,132 @@ typedef struct tt_nuclear_norm_opts {
 } tt_nuclear_norm_opts;
 #define TT_NUCLEAR_NORM_DIM (UINT64_C(1) << 0)
 #define TT_NUCLEAR_NORM_KEEPDIM (UINT64_C(1) << 1)
-tt_status tt_nuclear_norm(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts, tt_tensor **out);
-tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts, tt_tensor *dst);
+tt_status tt_nuclear_norm(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts,
+                          tt_tensor **out);
+tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts,
+                               tt_tensor *dst);
 
 /* Computes |input - target|, elementwise with broadcasting, and reduces it.
      reduction: none: the loss of each element; sum: their sum; mean: their mean
      weight: factor of each element; has the shape of input */
 typedef struct tt_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
   const tt_tensor *weight; /* factor of each element; has the shape of input; default: none */
 } tt_l1_loss_opts;
 #define TT_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_L1_LOSS_WEIGHT (UINT64_C(1) << 1)
-tt_status tt_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_l1_loss_opts *opts, tt_tensor **out);
+tt_status tt_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                     const tt_l1_loss_opts *opts, tt_tensor **out);
 
 /* Computes (input - target)^2, elementwise with broadcasting, and reduces it.
-     reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided
-       by the sum of weight
+     reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight,
+       the sum divided by the sum of weight
      weight: factor of each element; has the shape of input */
 typedef struct tt_mse_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided by the sum of weight; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean or, with
+                        weight, the sum divided by the sum of weight; default: "mean" */
   const tt_tensor *weight; /* factor of each element; has the shape of input; default: none */
 } tt_mse_loss_opts;
 #define TT_MSE_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_MSE_LOSS_WEIGHT (UINT64_C(1) << 1)
-tt_status tt_mse_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_mse_loss_opts *opts, tt_tensor **out);
+tt_status tt_mse_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                      const tt_mse_loss_opts *opts, tt_tensor **out);
 
-/* Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere, with
-   broadcasting, and reduces it.
+/* Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2
+   elsewhere, with broadcasting, and reduces it.
      reduction: none: the loss of each element; sum: their sum; mean: their mean
      beta: difference at which the loss becomes linear, at least 0 */
 typedef struct tt_smooth_l1_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
   double beta; /* difference at which the loss becomes linear, at least 0; default: 1.0 */
 } tt_smooth_l1_loss_opts;
 #define TT_SMOOTH_L1_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_SMOOTH_L1_LOSS_BETA (UINT64_C(1) << 1)
-tt_status tt_smooth_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_smooth_l1_loss_opts *opts, tt_tensor **out);
+tt_status tt_smooth_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                            const tt_smooth_l1_loss_opts *opts, tt_tensor **out);
 
-/* Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, with
-   broadcasting, and reduces it.
+/* Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2)
+   elsewhere, with broadcasting, and reduces it.
      reduction: none: the loss of each element; sum: their sum; mean: their mean
      delta: difference at which the loss becomes linear, greater than 0
      weight: factor of each element; has the shape of input */
 typedef struct tt_huber_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
   double delta; /* difference at which the loss becomes linear, greater than 0; default: 1.0 */
   const tt_tensor *weight; /* factor of each element; has the shape of input; default: none */
 } tt_huber_loss_opts;
 #define TT_HUBER_LOSS_REDUCTION (UINT64_C(1) << 0)
 #define TT_HUBER_LOSS_DELTA (UINT64_C(1) << 1)
 #define TT_HUBER_LOSS_WEIGHT (UINT64_C(1) << 2)
-tt_status tt_huber_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_huber_loss_opts *opts, tt_tensor **out);
+tt_status tt_huber_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                        const tt_huber_loss_opts *opts, tt_tensor **out);
 
-/* Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it. Logarithms are
-   clamped to at least -100.
+/* Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it.
+   Logarithms are clamped to at least -100.
      input: probabilities in [0, 1]
      target: tensor of the shape of input
      weight: factor of each element; broadcast to the shape of target
      reduction: none: the loss of each element; sum: their sum; mean: their mean */
 typedef struct tt_binary_cross_entropy_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element; broadcast to the shape of target; default: none */
-  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
+  const tt_tensor *weight; /* factor of each element; broadcast to the shape of target; default:
+                              none */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
 } tt_binary_cross_entropy_opts;
 #define TT_BINARY_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 0)
 #define TT_BINARY_CROSS_ENTROPY_REDUCTION (UINT64_C(1) << 1)
-tt_status tt_binary_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_binary_cross_entropy_opts *opts, tt_tensor **out);
+tt_status tt_binary_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                  const tt_binary_cross_entropy_opts *opts, tt_tensor **out);
 
-/* Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
+/* Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise,
+   and reduces it.
      target: tensor of the shape of input
      weight: factor of each element; broadcast to the shape of target
      reduction: none: the loss of each element; sum: their sum; mean: their mean
-     pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target */
+     pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the
+       shape of target */
 typedef struct tt_binary_cross_entropy_with_logits_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *weight; /* factor of each element; broadcast to the shape of target; default: none */
-  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default: "mean" */
-  const tt_tensor *pos_weight; /* factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target; default: none */
+  const tt_tensor *weight; /* factor of each element; broadcast to the shape of target; default:
+                              none */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+  const tt_tensor *pos_weight; /* factor of the positive term, target * log(sigmoid(input));
+                                  broadcast to the shape of target; default: none */
 } tt_binary_cross_entropy_with_logits_opts;
 #define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_WEIGHT (UINT64_C(1) << 0)
 #define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_REDUCTION (UINT64_C(1) << 1)
 #define TT_BINARY_CROSS_ENTROPY_WITH_LOGITS_POS_WEIGHT (UINT64_C(1) << 2)
-tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_binary_cross_entropy_with_logits_opts *opts, tt_tensor **out);
+tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input,
+                                              const tt_tensor *target,
+                                              const tt_binary_cross_entropy_with_logits_opts *opts,
+                                              tt_tensor **out);
 
-/* Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with broadcasting, and
-   reduces it. It is 0 where target is 0.
+/* Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with
+   broadcasting, and reduces it. It is 0 where target is 0.
      input: log-probabilities
      target: probabilities, or log-probabilities if log_target is true
-     reduction: none; sum; mean: over all elements; batchmean: the sum divided by the first size of input
+     reduction: none; sum; mean: over all elements; batchmean: the sum divided by the first size
+       of input
      log_target: whether target holds log-probabilities */
 typedef struct tt_kl_div_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t reduction; /* none; sum; mean: over all elements; batchmean: the sum divided by the first size of input; default: "mean" */
+  int32_t reduction; /* none; sum; mean: over all elements; batchmean: the sum divided by the first
+                        size of input; default: "mean" */
   int32_t log_target; /* whether target holds log-probabilities; default: false */
 } tt_kl_div_opts;
 #define TT_KL_DIV_REDUCTION (UINT64_C(1) << 0)
 #define TT_KL_DIV_LOG_TARGET (UINT64_C(1) << 1)
-tt_status tt_kl_div(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_kl_div_opts *opts, tt_tensor **out);
+tt_status tt_kl_div(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                    const tt_kl_div_opts *opts, tt_tensor **out);
 
 /* Negative log likelihood loss: -weight[t] * input[t] for each class t of target, reduced.
      input: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
@@ -1388,35 +1657,42 @@ typedef struct tt_nll_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weight; /* factor of each class: (C); default: none */
   int64_t ignore_index; /* targets with this value do not contribute; default: -100 */
-  int32_t reduction; /* none; sum; mean: the sum divided by the sum of the weights of the targets; default: "mean" */
+  int32_t reduction; /* none; sum; mean: the sum divided by the sum of the weights of the targets;
+                        default: "mean" */
 } tt_nll_loss_opts;
 #define TT_NLL_LOSS_WEIGHT (UINT64_C(1) << 0)
 #define TT_NLL_LOSS_IGNORE_INDEX (UINT64_C(1) << 1)
 #define TT_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
-tt_status tt_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_nll_loss_opts *opts, tt_tensor **out);
+tt_status tt_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                      const tt_nll_loss_opts *opts, tt_tensor **out);
 
 /* Computes the cross entropy between softmax(input) and target, and reduces it.
      input: logits of shape (C), (N, C) or (N, C, d1, …)
-     target: classes in [0, C) with the shape of input without C, or probabilities with the shape of input
+     target: classes in [0, C) with the shape of input without C, or probabilities with the shape
+       of input
      weight: factor of each class: (C)
      ignore_index: class targets with this value do not contribute
-     reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the targets
+     reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the
+       targets
      label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1] */
 typedef struct tt_cross_entropy_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weight; /* factor of each class: (C); default: none */
   int64_t ignore_index; /* class targets with this value do not contribute; default: -100 */
-  int32_t reduction; /* none; sum; mean: for classes, the sum divided by the sum of the weights of the targets; default: "mean" */
-  double label_smoothing; /* share of the target that is distributed evenly over all classes, in [0, 1]; default: 0.0 */
+  int32_t reduction; /* none; sum; mean: for classes, the sum divided by the sum of the weights of
+                        the targets; default: "mean" */
+  double label_smoothing; /* share of the target that is distributed evenly over all classes, in [0,
+                             1]; default: 0.0 */
 } tt_cross_entropy_opts;
 #define TT_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 0)
 #define TT_CROSS_ENTROPY_IGNORE_INDEX (UINT64_C(1) << 1)
 #define TT_CROSS_ENTROPY_REDUCTION (UINT64_C(1) << 2)
 #define TT_CROSS_ENTROPY_LABEL_SMOOTHING (UINT64_C(1) << 3)
-tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target, const tt_cross_entropy_opts *opts, tt_tensor **out);
+tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                           const tt_cross_entropy_opts *opts, tt_tensor **out);
 
-/* Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the result;
-   leading dimensions are a batch and broadcast.
+/* Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is
+   dropped from the result; leading dimensions are a batch and broadcast.
      self: (…, n, m) or (m)
      other: (…, m, p) or (m) */
 tt_status tt_matmul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
@@ -1426,9 +1702,11 @@ tt_status tt_matmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *othe
      input: (*, in)
      weight: (out, in); or (in), which drops the last dimension of the result
      bias: (out); none: no bias */
-tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, tt_tensor **out);
+tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                    const tt_tensor *bias, tt_tensor **out);
 
-/* Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+/* Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan,
+   if beta is 0.
      mat1: (n, m)
      mat2: (m, p)
      beta: factor of self
@@ -1440,12 +1718,15 @@ typedef struct tt_addmm_opts {
 } tt_addmm_opts;
 #define TT_ADDMM_BETA (UINT64_C(1) << 0)
 #define TT_ADDMM_ALPHA (UINT64_C(1) << 1)
-tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor **out);
-tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts);
-tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst);
+tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
+                   const tt_addmm_opts *opts, tt_tensor **out);
+tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
+                    const tt_addmm_opts *opts);
+tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1,
+                        const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst);
 
-/* Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
-   including nan, if beta is 0.
+/* Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it
+   is ignored, including nan, if beta is 0.
      batch1: (b, n, m)
      batch2: (b, m, p)
      beta: factor of self
@@ -1457,9 +1738,12 @@ typedef struct tt_baddbmm_opts {
 } tt_baddbmm_opts;
 #define TT_BADDBMM_BETA (UINT64_C(1) << 0)
 #define TT_BADDBMM_ALPHA (UINT64_C(1) << 1)
-tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out);
-tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts);
-tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst);
+tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                     const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out);
+tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2,
+                      const tt_baddbmm_opts *opts);
+tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                          const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst);
 
 /* Computes the product of two matrices.
      self: (n, m)
@@ -1491,16 +1775,19 @@ tt_status tt_dot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor,
 tt_status tt_outer(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor **out);
 tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor *dst);
 
-/* Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
-     equation: comma-separated labels of the dimensions of each operand, then -> and the labels of the result;
-       labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without ->
-       the result has the labels that occur once, in alphabetical order
+/* Sums products of the elements of operands along the dimensions that equation specifies, in
+   Einstein notation.
+     equation: comma-separated labels of the dimensions of each operand, then -> and the labels
+       of the result; labels missing from the result are summed. '...' covers further dimensions,
+       which broadcast. Without -> the result has the labels that occur once, in alphabetical
+       order
      operands: one tensor per term of equation */
-tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands, int64_t n_operands, tt_tensor **out);
+tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands,
+                    int64_t n_operands, tt_tensor **out);
 
-/* Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1). In
-   training, mean and variance are those of the batch, and running_mean and running_var are updated; otherwise
-   these two are used.
+/* Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel
+   (dimension 1). In training, mean and variance are those of the batch, and running_mean and
+   running_var are updated; otherwise these two are used.
      input: (N, C) or (N, C, …)
      running_mean: (C), or none; updated in training
      running_var: (C), or none; updated in training with the unbiased variance
@@ -1518,10 +1805,12 @@ typedef struct tt_batch_norm_opts {
 #define TT_BATCH_NORM_TRAINING (UINT64_C(1) << 0)
 #define TT_BATCH_NORM_MOMENTUM (UINT64_C(1) << 1)
 #define TT_BATCH_NORM_EPS (UINT64_C(1) << 2)
-tt_status tt_batch_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean, tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias, const tt_batch_norm_opts *opts, tt_tensor **out);
+tt_status tt_batch_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean,
+                        tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias,
+                        const tt_batch_norm_opts *opts, tt_tensor **out);
 
-/* Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over C /
-   num_groups channels of each sample.
+/* Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance
+   over C / num_groups channels of each sample.
      input: (N, C) or (N, C, …)
      num_groups: number of groups; must divide C
      weight: (C); none: 1
@@ -1532,11 +1821,13 @@ typedef struct tt_group_norm_opts {
   double eps; /* added to the variance for numerical stability; default: 1e-5 */
 } tt_group_norm_opts;
 #define TT_GROUP_NORM_EPS (UINT64_C(1) << 0)
-tt_status tt_group_norm(tt_ctx *c, const tt_tensor *input, int64_t num_groups, const tt_tensor *weight, const tt_tensor *bias, const tt_group_norm_opts *opts, tt_tensor **out);
+tt_status tt_group_norm(tt_ctx *c, const tt_tensor *input, int64_t num_groups,
+                        const tt_tensor *weight, const tt_tensor *bias,
+                        const tt_group_norm_opts *opts, tt_tensor **out);
 
-/* Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample. If
-   use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated;
-   otherwise these two are used.
+/* Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of
+   each sample. If use_input_stats is true, the statistics are those of input, and running_mean
+   and running_var are updated; otherwise these two are used.
      input: (N, C, …)
      running_mean: (C), or none; updated if use_input_stats is true
      running_var: (C), or none; updated if use_input_stats is true
@@ -1554,21 +1845,27 @@ typedef struct tt_instance_norm_opts {
 #define TT_INSTANCE_NORM_USE_INPUT_STATS (UINT64_C(1) << 0)
 #define TT_INSTANCE_NORM_MOMENTUM (UINT64_C(1) << 1)
 #define TT_INSTANCE_NORM_EPS (UINT64_C(1) << 2)
-tt_status tt_instance_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean, tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias, const tt_instance_norm_opts *opts, tt_tensor **out);
+tt_status tt_instance_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean,
+                           tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias,
+                           const tt_instance_norm_opts *opts, tt_tensor **out);
 
 /* Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
      normalized_shape: sizes of the last dimensions of input, over which to normalize
      weight: of shape normalized_shape; none: 1
-     eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation */
+     eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of
+       the computation */
 typedef struct tt_rms_norm_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double eps; /* added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation */
+  double eps; /* added to the mean for numerical stability; default: the machine epsilon of the
+                 dtype of the computation */
 } tt_rms_norm_opts;
 #define TT_RMS_NORM_EPS (UINT64_C(1) << 0)
-tt_status tt_rms_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_rms_norm_opts *opts, tt_tensor **out);
+tt_status tt_rms_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape,
+                      int64_t n_normalized_shape, const tt_tensor *weight,
+                      const tt_rms_norm_opts *opts, tt_tensor **out);
 
-/* Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the biased
-   variance.
+/* Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last
+   dimensions, with the biased variance.
      normalized_shape: sizes of the last dimensions of input, over which to normalize
      weight: of shape normalized_shape; none: 1
      bias: of shape normalized_shape; none: 0
@@ -1578,110 +1875,138 @@ typedef struct tt_layer_norm_opts {
   double eps; /* added to the variance for numerical stability; default: 1e-5 */
 } tt_layer_norm_opts;
 #define TT_LAYER_NORM_EPS (UINT64_C(1) << 0)
-tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias, const tt_layer_norm_opts *opts, tt_tensor **out);
+tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape,
+                        int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias,
+                        const tt_layer_norm_opts *opts, tt_tensor **out);
 
 /* Returns the maximum of each window of the last dimension. nan counts as the maximum.
      self: (N, C, L) or (C, L)
      kernel_size: size of a window
      stride: step between windows; default: kernel_size
-     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+     padding: number of elements added on both sides of each spatial dimension, which are never
+       the maximum
      dilation: step between the elements of a window
      ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which
+                             are never the maximum; default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
 } tt_max_pool1d_opts;
 #define TT_MAX_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL1D_PADDING (UINT64_C(1) << 1)
 #define TT_MAX_POOL1D_DILATION (UINT64_C(1) << 2)
 #define TT_MAX_POOL1D_CEIL_MODE (UINT64_C(1) << 3)
-tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool1d_opts *opts, tt_tensor **out);
+tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_max_pool1d_opts *opts, tt_tensor **out);
 
 /* Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
      self: (N, C, L) or (C, L)
      kernel_size: size of a window
      stride: step between windows; default: kernel_size
-     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+     padding: number of elements added on both sides of each spatial dimension, which are never
+       the maximum
      dilation: step between the elements of a window
      ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool1d_with_indices_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which
+                             are never the maximum; default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
 } tt_max_pool1d_with_indices_opts;
 #define TT_MAX_POOL1D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL1D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
 #define TT_MAX_POOL1D_WITH_INDICES_DILATION (UINT64_C(1) << 2)
 #define TT_MAX_POOL1D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
-tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
+tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                                     int64_t n_kernel_size,
+                                     const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out,
+                                     tt_tensor **indices);
 
 /* Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
      self: (N, C, H, W) or (C, H, W)
-     kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+     kernel_size: rows and columns of a window, or one number for both; likewise for the
+       arguments below
      stride: step between windows; default: kernel_size
-     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+     padding: number of elements added on both sides of each spatial dimension, which are never
+       the maximum
      dilation: step between the elements of a window
      ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which
+                             are never the maximum; default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
 } tt_max_pool2d_opts;
 #define TT_MAX_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL2D_PADDING (UINT64_C(1) << 1)
 #define TT_MAX_POOL2D_DILATION (UINT64_C(1) << 2)
 #define TT_MAX_POOL2D_CEIL_MODE (UINT64_C(1) << 3)
-tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool2d_opts *opts, tt_tensor **out);
+tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_max_pool2d_opts *opts, tt_tensor **out);
 
-/* Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
+/* Returns the maximum of each window, like max_pool2d, and its index in the flattened last two
+   dimensions.
      self: (N, C, H, W) or (C, H, W)
-     kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+     kernel_size: rows and columns of a window, or one number for both; likewise for the
+       arguments below
      stride: step between windows; default: kernel_size
-     padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+     padding: number of elements added on both sides of each spatial dimension, which are never
+       the maximum
      dilation: step between the elements of a window
      ceil_mode: whether the number of windows is rounded up instead of down */
 typedef struct tt_max_pool2d_with_indices_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which are never the maximum; default: 0 */
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which
+                             are never the maximum; default: 0 */
   int64_t n_padding;
   const int64_t *dilation; /* step between the elements of a window; default: 1 */
   int64_t n_dilation;
-  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
 } tt_max_pool2d_with_indices_opts;
 #define TT_MAX_POOL2D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
 #define TT_MAX_POOL2D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
 #define TT_MAX_POOL2D_WITH_INDICES_DILATION (UINT64_C(1) << 2)
 #define TT_MAX_POOL2D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
-tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out, tt_tensor **indices);
+tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                                     int64_t n_kernel_size,
+                                     const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out,
+                                     tt_tensor **indices);
 
-/* Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
+/* Divides the last dimension evenly into output_size windows and returns the maximum of each and
+   its index.
      self: (N, C, L) or (C, L)
      output_size: number of windows */
-tt_status tt_adaptive_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
+tt_status tt_adaptive_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
 
-/* Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index in
-   the flattened dimensions.
+/* Divides the last two dimensions evenly into output_size windows and returns the maximum of
+   each and its index in the flattened dimensions.
      self: (N, C, H, W) or (C, H, W)
      output_size: numbers of windows along both dimensions, or one number for both */
-tt_status tt_adaptive_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
+tt_status tt_adaptive_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
 
 /* Returns the mean of each window of the last dimension.
      self: (N, C, L) or (C, L)
@@ -1694,20 +2019,24 @@ typedef struct tt_avg_pool1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default:
+                             0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
   int32_t count_include_pad; /* whether the divisor counts the padding; default: true */
 } tt_avg_pool1d_opts;
 #define TT_AVG_POOL1D_STRIDE (UINT64_C(1) << 0)
 #define TT_AVG_POOL1D_PADDING (UINT64_C(1) << 1)
 #define TT_AVG_POOL1D_CEIL_MODE (UINT64_C(1) << 2)
 #define TT_AVG_POOL1D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
-tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_avg_pool1d_opts *opts, tt_tensor **out);
+tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_avg_pool1d_opts *opts, tt_tensor **out);
 
 /* Returns the mean of each window of the last two dimensions.
      self: (N, C, H, W) or (C, H, W)
-     kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+     kernel_size: rows and columns of a window, or one number for both; likewise for the
+       arguments below
      stride: step between windows; default: kernel_size
      padding: number of zeros added on both sides of each spatial dimension
      ceil_mode: whether the number of windows is rounded up instead of down
@@ -1717,28 +2046,34 @@ typedef struct tt_avg_pool2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *stride; /* step between windows; default: kernel_size */
   int64_t n_stride;
-  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default: 0 */
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default:
+                             0 */
   int64_t n_padding;
-  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false */
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
   int32_t count_include_pad; /* whether the divisor counts the padding; default: true */
-  int64_t divisor_override; /* divisor of the sums, not 0; default: the number of elements of the window */
+  int64_t divisor_override; /* divisor of the sums, not 0; default: the number of elements of the
+                               window */
 } tt_avg_pool2d_opts;
 #define TT_AVG_POOL2D_STRIDE (UINT64_C(1) << 0)
 #define TT_AVG_POOL2D_PADDING (UINT64_C(1) << 1)
 #define TT_AVG_POOL2D_CEIL_MODE (UINT64_C(1) << 2)
 #define TT_AVG_POOL2D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
 #define TT_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
-tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size, int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor **out);
+tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor **out);
 
 /* Divides the last dimension evenly into output_size windows and returns the mean of each.
      self: (N, C, L) or (C, L)
      output_size: number of windows */
-tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out);
+tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out);
 
 /* Divides the last two dimensions evenly into output_size windows and returns the mean of each.
      self: (N, C, H, W) or (C, H, W)
      output_size: numbers of windows along both dimensions, or one number for both */
-tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size, int64_t n_output_size, tt_tensor **out);
+tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out);
 
 /* Returns random numbers, uniformly distributed in [0, 1).
      size: shape of the result
@@ -1754,10 +2089,11 @@ typedef struct tt_rand_opts {
 #define TT_RAND_DTYPE (UINT64_C(1) << 0)
 #define TT_RAND_DEVICE (UINT64_C(1) << 1)
 #define TT_RAND_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_rand(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand_opts *opts, tt_tensor **out);
+tt_status tt_rand(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand_opts *opts,
+                  tt_tensor **out);
 
-/* Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2
-   each.
+/* Returns random numbers from the standard normal distribution. The parts of complex numbers
+   have variance 1/2 each.
      size: shape of the result
      dtype: floating or complex dtype; default: float32
      device: device of the result; default: CPU
@@ -1771,10 +2107,11 @@ typedef struct tt_randn_opts {
 #define TT_RANDN_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDN_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDN_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_randn_opts *opts, tt_tensor **out);
+tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_randn_opts *opts,
+                   tt_tensor **out);
 
-/* Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a dense self are
-   kept.
+/* Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of
+   a dense self are kept.
      dtype: floating or complex dtype; default: that of self
      device: device of the result; default: that of self
      generator: random number generator; default: the one of the ctx */
@@ -1787,10 +2124,11 @@ typedef struct tt_rand_like_opts {
 #define TT_RAND_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_RAND_LIKE_DEVICE (UINT64_C(1) << 1)
 #define TT_RAND_LIKE_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts *opts, tt_tensor **out);
+tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts *opts,
+                       tt_tensor **out);
 
-/* Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self
-   are kept.
+/* Returns random numbers from the standard normal distribution in the shape of self. The strides
+   of a dense self are kept.
      dtype: floating or complex dtype; default: that of self
      device: device of the result; default: that of self
      generator: random number generator; default: the one of the ctx */
@@ -1803,9 +2141,11 @@ typedef struct tt_randn_like_opts {
 #define TT_RANDN_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDN_LIKE_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDN_LIKE_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_opts *opts, tt_tensor **out);
+tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_opts *opts,
+                        tt_tensor **out);
 
-/* Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
+/* Draws 1 with the probability given by each element of self, else 0. The result has the dtype
+   of self.
      self: probabilities in [0, 1]
      generator: random number generator; default: the one of the ctx */
 typedef struct tt_bernoulli_opts {
@@ -1813,10 +2153,13 @@ typedef struct tt_bernoulli_opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_bernoulli_opts;
 #define TT_BERNOULLI_GENERATOR (UINT64_C(1) << 0)
-tt_status tt_bernoulli(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor **out);
-tt_status tt_bernoulli_into(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts, tt_tensor *dst);
+tt_status tt_bernoulli(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts,
+                       tt_tensor **out);
+tt_status tt_bernoulli_into(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts,
+                            tt_tensor *dst);
 
-/* Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
+/* Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are
+   ignored.
      p: probability in [0, 1]
      generator: random number generator; default: the one of the ctx */
 typedef struct tt_bernoulli_p_opts {
@@ -1824,7 +2167,8 @@ typedef struct tt_bernoulli_p_opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_bernoulli_p_opts;
 #define TT_BERNOULLI_P_GENERATOR (UINT64_C(1) << 0)
-tt_status tt_bernoulli_p(tt_ctx *c, const tt_tensor *self, double p, const tt_bernoulli_p_opts *opts, tt_tensor **out);
+tt_status tt_bernoulli_p(tt_ctx *c, const tt_tensor *self, double p,
+                         const tt_bernoulli_p_opts *opts, tt_tensor **out);
 tt_status tt_bernoulli_p_(tt_ctx *c, tt_tensor *self, double p, const tt_bernoulli_p_opts *opts);
 
 /* Returns random integers, uniformly distributed in [low, high).
@@ -1843,10 +2187,11 @@ typedef struct tt_randint_opts {
 #define TT_RANDINT_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDINT_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDINT_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_randint(tt_ctx *c, int64_t low, int64_t high, const int64_t *size, int64_t n_size, const tt_randint_opts *opts, tt_tensor **out);
+tt_status tt_randint(tt_ctx *c, int64_t low, int64_t high, const int64_t *size, int64_t n_size,
+                     const tt_randint_opts *opts, tt_tensor **out);
 
-/* Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of a dense self
-   are kept.
+/* Returns random integers, uniformly distributed in [low, high), in the shape of self. The
+   strides of a dense self are kept.
      low: smallest value
      high: upper bound of the values, which it excludes
      dtype: real dtype that can hold the values; default: that of self
@@ -1861,24 +2206,26 @@ typedef struct tt_randint_like_opts {
 #define TT_RANDINT_LIKE_DTYPE (UINT64_C(1) << 0)
 #define TT_RANDINT_LIKE_DEVICE (UINT64_C(1) << 1)
 #define TT_RANDINT_LIKE_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_randint_like(tt_ctx *c, const tt_tensor *self, int64_t low, int64_t high, const tt_randint_like_opts *opts, tt_tensor **out);
+tt_status tt_randint_like(tt_ctx *c, const tt_tensor *self, int64_t low, int64_t high,
+                          const tt_randint_like_opts *opts, tt_tensor **out);
 
 /* Fills self with random integers, uniformly distributed in [low, high).
      low: smallest value
-     high: upper bound of the values, which it excludes; default: all integers from low on that the dtype of self
-       represents exactly
+     high: upper bound of the values, which it excludes; default: all integers from low on that
+       the dtype of self represents exactly
      generator: random number generator; default: the one of the ctx */
 typedef struct tt_random__opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t high; /* upper bound of the values, which it excludes; default: all integers from low on that the dtype of self represents exactly */
+  int64_t high; /* upper bound of the values, which it excludes; default: all integers from low on
+                   that the dtype of self represents exactly */
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_random__opts;
 #define TT_RANDOM__HIGH (UINT64_C(1) << 0)
 #define TT_RANDOM__GENERATOR (UINT64_C(1) << 1)
 tt_status tt_random_(tt_ctx *c, tt_tensor *self, int64_t low, const tt_random__opts *opts);
 
-/* Draws from normal distributions with the given means and standard deviations, which broadcast. The result has
-   the dtype of mean.
+/* Draws from normal distributions with the given means and standard deviations, which broadcast.
+   The result has the dtype of mean.
      mean: means
      std: standard deviations, at least 0
      generator: random number generator; default: the one of the ctx */
@@ -1887,8 +2234,10 @@ typedef struct tt_normal_opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_opts;
 #define TT_NORMAL_GENERATOR (UINT64_C(1) << 0)
-tt_status tt_normal(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std, const tt_normal_opts *opts, tt_tensor **out);
-tt_status tt_normal_into(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std, const tt_normal_opts *opts, tt_tensor *dst);
+tt_status tt_normal(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std,
+                    const tt_normal_opts *opts, tt_tensor **out);
+tt_status tt_normal_into(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std,
+                         const tt_normal_opts *opts, tt_tensor *dst);
 
 /* Draws from normal distributions with the given means and one standard deviation.
      mean: means
@@ -1899,8 +2248,10 @@ typedef struct tt_normal_mean_opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_mean_opts;
 #define TT_NORMAL_MEAN_GENERATOR (UINT64_C(1) << 0)
-tt_status tt_normal_mean(tt_ctx *c, const tt_tensor *mean, double std, const tt_normal_mean_opts *opts, tt_tensor **out);
-tt_status tt_normal_mean_into(tt_ctx *c, const tt_tensor *mean, double std, const tt_normal_mean_opts *opts, tt_tensor *dst);
+tt_status tt_normal_mean(tt_ctx *c, const tt_tensor *mean, double std,
+                         const tt_normal_mean_opts *opts, tt_tensor **out);
+tt_status tt_normal_mean_into(tt_ctx *c, const tt_tensor *mean, double std,
+                              const tt_normal_mean_opts *opts, tt_tensor *dst);
 
 /* Draws from normal distributions with one mean and the given standard deviations.
      mean: mean
@@ -1911,8 +2262,10 @@ typedef struct tt_normal_std_opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal_std_opts;
 #define TT_NORMAL_STD_GENERATOR (UINT64_C(1) << 0)
-tt_status tt_normal_std(tt_ctx *c, double mean, const tt_tensor *std, const tt_normal_std_opts *opts, tt_tensor **out);
-tt_status tt_normal_std_into(tt_ctx *c, double mean, const tt_tensor *std, const tt_normal_std_opts *opts, tt_tensor *dst);
+tt_status tt_normal_std(tt_ctx *c, double mean, const tt_tensor *std,
+                        const tt_normal_std_opts *opts, tt_tensor **out);
+tt_status tt_normal_std_into(tt_ctx *c, double mean, const tt_tensor *std,
+                             const tt_normal_std_opts *opts, tt_tensor *dst);
 
 /* Draws from a normal distribution.
      mean: mean
@@ -1930,7 +2283,8 @@ typedef struct tt_normal_size_opts {
 #define TT_NORMAL_SIZE_DTYPE (UINT64_C(1) << 0)
 #define TT_NORMAL_SIZE_DEVICE (UINT64_C(1) << 1)
 #define TT_NORMAL_SIZE_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_normal_size(tt_ctx *c, double mean, double std, const int64_t *size, int64_t n_size, const tt_normal_size_opts *opts, tt_tensor **out);
+tt_status tt_normal_size(tt_ctx *c, double mean, double std, const int64_t *size, int64_t n_size,
+                         const tt_normal_size_opts *opts, tt_tensor **out);
 
 /* Fills self with random numbers from a normal distribution.
      mean: mean
@@ -1941,7 +2295,8 @@ typedef struct tt_normal__opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_normal__opts;
 #define TT_NORMAL__GENERATOR (UINT64_C(1) << 0)
-tt_status tt_normal_(tt_ctx *c, tt_tensor *self, double mean, double std, const tt_normal__opts *opts);
+tt_status tt_normal_(tt_ctx *c, tt_tensor *self, double mean, double std,
+                     const tt_normal__opts *opts);
 
 /* Fills self with random numbers, uniformly distributed in [low, high).
      low: smallest value
@@ -1952,9 +2307,11 @@ typedef struct tt_uniform__opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_uniform__opts;
 #define TT_UNIFORM__GENERATOR (UINT64_C(1) << 0)
-tt_status tt_uniform_(tt_ctx *c, tt_tensor *self, double low, double high, const tt_uniform__opts *opts);
+tt_status tt_uniform_(tt_ctx *c, tt_tensor *self, double low, double high,
+                      const tt_uniform__opts *opts);
 
-/* Fills self with random numbers from the exponential distribution, whose density is lambd * exp(-lambd * x).
+/* Fills self with random numbers from the exponential distribution, whose density is lambd *
+   exp(-lambd * x).
      lambd: rate, greater than 0
      generator: random number generator; default: the one of the ctx */
 typedef struct tt_exponential__opts {
@@ -1962,10 +2319,11 @@ typedef struct tt_exponential__opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_exponential__opts;
 #define TT_EXPONENTIAL__GENERATOR (UINT64_C(1) << 0)
-tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd, const tt_exponential__opts *opts);
+tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd,
+                          const tt_exponential__opts *opts);
 
-/* Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
-   train is false.
+/* Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input
+   itself if p is 0 or train is false.
      p: probability of zeroing an element, in [0, 1]
      train: whether to apply dropout
      generator: random number generator; default: the one of the ctx */
@@ -1978,7 +2336,8 @@ typedef struct tt_dropout_opts {
 #define TT_DROPOUT_P (UINT64_C(1) << 0)
 #define TT_DROPOUT_TRAIN (UINT64_C(1) << 1)
 #define TT_DROPOUT_GENERATOR (UINT64_C(1) << 2)
-tt_status tt_dropout(tt_ctx *c, const tt_tensor *input, const tt_dropout_opts *opts, tt_tensor **out);
+tt_status tt_dropout(tt_ctx *c, const tt_tensor *input, const tt_dropout_opts *opts,
+                     tt_tensor **out);
 tt_status tt_dropout_(tt_ctx *c, tt_tensor *input, const tt_dropout_opts *opts);
 
 /* Returns a random permutation of the integers 0 … n - 1.
@@ -2007,14 +2366,18 @@ typedef struct tt_multinomial_opts {
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_multinomial_opts;
 #define TT_MULTINOMIAL_GENERATOR (UINT64_C(1) << 0)
-tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement, const tt_multinomial_opts *opts, tt_tensor **out);
-tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement, const tt_multinomial_opts *opts, tt_tensor *dst);
+tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement,
+                         const tt_multinomial_opts *opts, tt_tensor **out);
+tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples,
+                              int32_t replacement, const tt_multinomial_opts *opts, tt_tensor *dst);
 
 /* Computes the sum of all elements.
-     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
 typedef struct tt_sum_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
 } tt_sum_opts;
 #define TT_SUM_DTYPE (UINT64_C(1) << 0)
 tt_status tt_sum(tt_ctx *c, const tt_tensor *self, const tt_sum_opts *opts, tt_tensor **out);
@@ -2022,22 +2385,27 @@ tt_status tt_sum(tt_ctx *c, const tt_tensor *self, const tt_sum_opts *opts, tt_t
 /* Computes sums over dim.
      dim: dimensions to reduce; an empty list: all dimensions
      keepdim: whether the reduced dimensions are kept with size 1
-     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
 typedef struct tt_sum_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
-  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
 } tt_sum_dim_opts;
 #define TT_SUM_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_SUM_DIM_DTYPE (UINT64_C(1) << 1)
-tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor **out);
-tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor *dst);
+tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_sum_dim_opts *opts, tt_tensor **out);
+tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_sum_dim_opts *opts, tt_tensor *dst);
 
 /* Computes the mean of all elements.
      dtype: dtype of the computation and of the result; must be given for integers */
 typedef struct tt_mean_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the computation and of the result; must be given for integers; default: none */
+  tt_dtype dtype; /* dtype of the computation and of the result; must be given for integers;
+                     default: none */
 } tt_mean_opts;
 #define TT_MEAN_DTYPE (UINT64_C(1) << 0)
 tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out);
@@ -2049,18 +2417,22 @@ tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt
 typedef struct tt_mean_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
-  tt_dtype dtype; /* dtype of the computation and of the result; must be given for integers; default: none */
+  tt_dtype dtype; /* dtype of the computation and of the result; must be given for integers;
+                     default: none */
 } tt_mean_dim_opts;
 #define TT_MEAN_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_MEAN_DIM_DTYPE (UINT64_C(1) << 1)
-tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor **out);
-tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor *dst);
+tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_mean_dim_opts *opts, tt_tensor **out);
+tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                           const tt_mean_dim_opts *opts, tt_tensor *dst);
 
-/* Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally. */
+/* Returns the maximum of all elements; nan if any element is nan. Equal maxima share the
+   gradient equally. */
 tt_status tt_max(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is
-   taken.
+/* Returns the maxima along dim and their indices. nan counts as the maximum; among equal
+   elements the first is taken.
      dim: dimension to reduce
      keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_max_dim_opts {
@@ -2068,14 +2440,18 @@ typedef struct tt_max_dim_opts {
   int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
 } tt_max_dim_opts;
 #define TT_MAX_DIM_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
-tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts,
+                     tt_tensor **values, tt_tensor **indices);
+tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_max_dim_opts *opts, tt_tensor *dst_values,
+                          tt_tensor *dst_indices);
 
-/* Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally. */
+/* Returns the minimum of all elements; nan if any element is nan. Equal minima share the
+   gradient equally. */
 tt_status tt_min(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is
-   taken.
+/* Returns the minima along dim and their indices. nan counts as the minimum; among equal
+   elements the first is taken.
      dim: dimension to reduce
      keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_min_dim_opts {
@@ -2083,10 +2459,14 @@ typedef struct tt_min_dim_opts {
   int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
 } tt_min_dim_opts;
 #define TT_MIN_DIM_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
-tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts,
+                     tt_tensor **values, tt_tensor **indices);
+tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_min_dim_opts *opts, tt_tensor *dst_values,
+                          tt_tensor *dst_indices);
 
-/* Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
+/* Returns the indices of the maxima. nan counts as the maximum; among equal elements the first
+   is taken.
      dim: dimension to reduce; default: self is flattened
      keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_argmax_opts {
@@ -2097,7 +2477,8 @@ typedef struct tt_argmax_opts {
 #define TT_ARGMAX_DIM (UINT64_C(1) << 0)
 #define TT_ARGMAX_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out);
-tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor *dst);
+tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts,
+                         tt_tensor *dst);
 
 /* Tests whether any element is nonzero. The result is bool, or uint8 for uint8. */
 tt_status tt_any(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
@@ -2110,8 +2491,10 @@ typedef struct tt_any_dim_opts {
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_any_dim_opts;
 #define TT_ANY_DIM_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out);
-tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst);
+tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_any_dim_opts *opts, tt_tensor **out);
+tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_any_dim_opts *opts, tt_tensor *dst);
 
 /* Tests whether all elements are nonzero. The result is bool, or uint8 for uint8. */
 tt_status tt_all(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
@@ -2124,10 +2507,13 @@ typedef struct tt_all_dim_opts {
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_all_dim_opts;
 #define TT_ALL_DIM_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor **out);
-tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor *dst);
+tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_all_dim_opts *opts, tt_tensor **out);
+tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_all_dim_opts *opts, tt_tensor *dst);
 
-/* Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
+/* Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient
+   equally.
      dim: dimensions to reduce; an empty list: all dimensions
      keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_amax_opts {
@@ -2135,10 +2521,13 @@ typedef struct tt_amax_opts {
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_amax_opts;
 #define TT_AMAX_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor **out);
-tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor *dst);
+tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                  const tt_amax_opts *opts, tt_tensor **out);
+tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                       const tt_amax_opts *opts, tt_tensor *dst);
 
-/* Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
+/* Returns the minima over dim; nan if any element is nan. Equal minima share the gradient
+   equally.
      dim: dimensions to reduce; an empty list: all dimensions
      keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_amin_opts {
@@ -2146,8 +2535,10 @@ typedef struct tt_amin_opts {
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_amin_opts;
 #define TT_AMIN_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor **out);
-tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor *dst);
+tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                  const tt_amin_opts *opts, tt_tensor **out);
+tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                       const tt_amin_opts *opts, tt_tensor *dst);
 
 /* Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
      dim: dimensions to reduce; an empty list: all dimensions
@@ -2157,58 +2548,72 @@ typedef struct tt_logsumexp_opts {
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_logsumexp_opts;
 #define TT_LOGSUMEXP_KEEPDIM (UINT64_C(1) << 0)
-tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor **out);
-tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor *dst);
+tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                       const tt_logsumexp_opts *opts, tt_tensor **out);
+tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                            const tt_logsumexp_opts *opts, tt_tensor *dst);
 
-/* Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+/* Computes variances over dim: the sum of the squared distances from the mean, divided by n -
+   correction.
      dim: dimensions to reduce; an empty list: all dimensions
-     correction: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
-       unbiased estimate from a sample
+     correction: subtracted from the number of elements in the divisor. 0: variance of the
+       population; 1: unbiased estimate from a sample
      keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_var_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0 */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the
+                        population; 1: unbiased estimate from a sample; default: 1.0 */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_var_opts;
 #define TT_VAR_CORRECTION (UINT64_C(1) << 0)
 #define TT_VAR_KEEPDIM (UINT64_C(1) << 1)
-tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor **out);
-tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor *dst);
+tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                 const tt_var_opts *opts, tt_tensor **out);
+tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_var_opts *opts, tt_tensor *dst);
 
-/* Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+/* Computes standard deviations over dim: the square roots of var. The gradient is 0 where the
+   variance is 0.
      dim: dimensions to reduce; an empty list: all dimensions
-     correction: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
-       unbiased estimate from a sample
+     correction: subtracted from the number of elements in the divisor. 0: variance of the
+       population; 1: unbiased estimate from a sample
      keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_std_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0 */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the
+                        population; 1: unbiased estimate from a sample; default: 1.0 */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_std_opts;
 #define TT_STD_CORRECTION (UINT64_C(1) << 0)
 #define TT_STD_KEEPDIM (UINT64_C(1) << 1)
-tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor **out);
-tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor *dst);
+tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                 const tt_std_opts *opts, tt_tensor **out);
+tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_std_opts *opts, tt_tensor *dst);
 
 /* Computes variances, as var does, and means over dim.
      dim: dimensions to reduce; an empty list: all dimensions
-     correction: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
-       unbiased estimate from a sample
+     correction: subtracted from the number of elements in the divisor. 0: variance of the
+       population; 1: unbiased estimate from a sample
      keepdim: whether the reduced dimensions are kept with size 1 */
 typedef struct tt_var_mean_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased estimate from a sample; default: 1.0 */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the
+                        population; 1: unbiased estimate from a sample; default: 1.0 */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
 } tt_var_mean_opts;
 #define TT_VAR_MEAN_CORRECTION (UINT64_C(1) << 0)
 #define TT_VAR_MEAN_KEEPDIM (UINT64_C(1) << 1)
-tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean);
+tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean);
 
 /* Computes the product of all elements.
-     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
 typedef struct tt_prod_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
 } tt_prod_opts;
 #define TT_PROD_DTYPE (UINT64_C(1) << 0)
 tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt_tensor **out);
@@ -2216,18 +2621,23 @@ tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt
 /* Computes products over one dimension.
      dim: dimension to reduce
      keepdim: whether the reduced dimension is kept with size 1
-     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
 typedef struct tt_prod_dim_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
-  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
 } tt_prod_dim_opts;
 #define TT_PROD_DIM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_PROD_DIM_DTYPE (UINT64_C(1) << 1)
-tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor **out);
-tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor *dst);
+tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts,
+                      tt_tensor **out);
+tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                           const tt_prod_dim_opts *opts, tt_tensor *dst);
 
-/* Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
+/* Returns the indices of the minima. nan counts as the minimum; among equal elements the first
+   is taken.
      dim: dimension to reduce; default: self is flattened
      keepdim: whether the reduced dimension is kept with size 1 */
 typedef struct tt_argmin_opts {
@@ -2238,10 +2648,11 @@ typedef struct tt_argmin_opts {
 #define TT_ARGMIN_DIM (UINT64_C(1) << 0)
 #define TT_ARGMIN_KEEPDIM (UINT64_C(1) << 1)
 tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor **out);
-tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor *dst);
+tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts,
+                         tt_tensor *dst);
 
-/* Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the maximum
-   and minimum of |x|.
+/* Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and
+   -inf give the maximum and minimum of |x|.
      p: order of the norm
      dim: dimensions to reduce; an empty list: all dimensions
      keepdim: whether the reduced dimensions are kept with size 1
@@ -2253,16 +2664,19 @@ typedef struct tt_norm_opts {
 } tt_norm_opts;
 #define TT_NORM_KEEPDIM (UINT64_C(1) << 0)
 #define TT_NORM_DTYPE (UINT64_C(1) << 1)
-tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor **out);
-tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst);
+tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim,
+                  const tt_norm_opts *opts, tt_tensor **out);
+tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim,
+                       int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst);
 
 /* Resizes the spatial dimensions of input to `size` or by scale_factor.
      input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
      size: spatial sizes of the result: one number per dimension, or one for all
      scale_factor: factor of all spatial dimensions, instead of size
-     mode: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2;
-       trilinear: 3
-     align_corners: whether the centers of the corner elements are aligned instead of their outer edges
+     mode: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear,
+       bicubic: 2; trilinear: 3
+     align_corners: whether the centers of the corner elements are aligned instead of their outer
+       edges
      recompute_scale_factor: whether the scale is computed from the rounded sizes
      antialias: not implemented; must be false
      scale_d: factor of the third-last dimension, instead of scale_factor
@@ -2271,9 +2685,12 @@ tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t
 typedef struct tt_interpolate_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double scale_factor; /* factor of all spatial dimensions, instead of size; default: none */
-  int32_t mode; /* nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2; trilinear: 3; default: "nearest" */
-  int32_t align_corners; /* whether the centers of the corner elements are aligned instead of their outer edges; default: none */
-  int32_t recompute_scale_factor; /* whether the scale is computed from the rounded sizes; default: none */
+  int32_t mode; /* nearest, nearest-exact, area: any number of spatial dimensions; linear: 1;
+                   bilinear, bicubic: 2; trilinear: 3; default: "nearest" */
+  int32_t align_corners; /* whether the centers of the corner elements are aligned instead of their
+                            outer edges; default: none */
+  int32_t recompute_scale_factor; /* whether the scale is computed from the rounded sizes; default:
+                                     none */
   int32_t antialias; /* not implemented; must be false; default: false */
   double scale_d; /* factor of the third-last dimension, instead of scale_factor; default: none */
   double scale_h; /* factor of the second-last dimension; default: none */
@@ -2287,31 +2704,40 @@ typedef struct tt_interpolate_opts {
 #define TT_INTERPOLATE_SCALE_D (UINT64_C(1) << 5)
 #define TT_INTERPOLATE_SCALE_H (UINT64_C(1) << 6)
 #define TT_INTERPOLATE_SCALE_W (UINT64_C(1) << 7)
-tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size, int64_t n_size, const tt_interpolate_opts *opts, tt_tensor **out);
+tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size, int64_t n_size,
+                         const tt_interpolate_opts *opts, tt_tensor **out);
 
 /* Computes cumulative sums along dim.
      dim: dimension to sum along
-     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
 typedef struct tt_cumsum_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
 } tt_cumsum_opts;
 #define TT_CUMSUM_DTYPE (UINT64_C(1) << 0)
-tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor **out);
+tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts,
+                    tt_tensor **out);
 tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts);
-tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor *dst);
+tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts,
+                         tt_tensor *dst);
 
 /* Computes cumulative products along dim.
      dim: dimension to multiply along
-     dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
 typedef struct tt_cumprod_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and bool, else that of self */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
 } tt_cumprod_opts;
 #define TT_CUMPROD_DTYPE (UINT64_C(1) << 0)
-tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor **out);
+tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts,
+                     tt_tensor **out);
 tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts);
-tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor *dst);
+tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_cumprod_opts *opts, tt_tensor *dst);
 
 /* Computes exp(x) / sum(exp(x)) along dim, without overflow.
      dim: dimension along which the result sums to 1
@@ -2321,8 +2747,10 @@ typedef struct tt_softmax_opts {
   tt_dtype dtype; /* dtype to which self is converted first; default: no conversion */
 } tt_softmax_opts;
 #define TT_SOFTMAX_DTYPE (UINT64_C(1) << 0)
-tt_status tt_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor **out);
-tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts, tt_tensor *dst);
+tt_status tt_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts,
+                     tt_tensor **out);
+tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_softmax_opts *opts, tt_tensor *dst);
 
 /* Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
      dim: dimension along which the result sums to 1
@@ -2332,7 +2760,8 @@ typedef struct tt_softmin_opts {
   tt_dtype dtype; /* dtype to which input is converted first; default: no conversion */
 } tt_softmin_opts;
 #define TT_SOFTMIN_DTYPE (UINT64_C(1) << 0)
-tt_status tt_softmin(tt_ctx *c, const tt_tensor *input, int64_t dim, const tt_softmin_opts *opts, tt_tensor **out);
+tt_status tt_softmin(tt_ctx *c, const tt_tensor *input, int64_t dim, const tt_softmin_opts *opts,
+                     tt_tensor **out);
 
 /* Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
      dim: dimension along which exp of the result sums to 1
@@ -2342,11 +2771,13 @@ typedef struct tt_log_softmax_opts {
   tt_dtype dtype; /* dtype to which self is converted first; default: no conversion */
 } tt_log_softmax_opts;
 #define TT_LOG_SOFTMAX_DTYPE (UINT64_C(1) << 0)
-tt_status tt_log_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor **out);
-tt_status tt_log_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_log_softmax_opts *opts, tt_tensor *dst);
+tt_status tt_log_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                         const tt_log_softmax_opts *opts, tt_tensor **out);
+tt_status tt_log_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                              const tt_log_softmax_opts *opts, tt_tensor *dst);
 
-/* Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than all
-   other values.
+/* Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan
+   is larger than all other values.
      dim: dimension to sort along
      descending: whether the largest element is first
      stable: accepted for compatibility: sorting is always stable */
@@ -2359,11 +2790,13 @@ typedef struct tt_sort_opts {
 #define TT_SORT_DIM (UINT64_C(1) << 0)
 #define TT_SORT_DESCENDING (UINT64_C(1) << 1)
 #define TT_SORT_STABLE (UINT64_C(1) << 2)
-tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values, tt_tensor **indices);
-tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values,
+                  tt_tensor **indices);
+tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts,
+                       tt_tensor *dst_values, tt_tensor *dst_indices);
 
-/* Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other
-   values.
+/* Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger
+   than all other values.
      dim: dimension to sort along
      descending: whether the largest element is first
      stable: accepted for compatibility: sorting is always stable */
@@ -2376,10 +2809,11 @@ typedef struct tt_argsort_opts {
 #define TT_ARGSORT_DIM (UINT64_C(1) << 0)
 #define TT_ARGSORT_DESCENDING (UINT64_C(1) << 1)
 #define TT_ARGSORT_STABLE (UINT64_C(1) << 2)
-tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts, tt_tensor **out);
+tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts,
+                     tt_tensor **out);
 
-/* Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all other
-   values.
+/* Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is
+   larger than all other values.
      k: number of elements, at most the size of dim
      dim: dimension to select from
      largest: false: the smallest elements
@@ -2393,11 +2827,13 @@ typedef struct tt_topk_opts {
 #define TT_TOPK_DIM (UINT64_C(1) << 0)
 #define TT_TOPK_LARGEST (UINT64_C(1) << 1)
 #define TT_TOPK_SORTED (UINT64_C(1) << 2)
-tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor **values, tt_tensor **indices);
-tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices);
+tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts,
+                  tt_tensor **values, tt_tensor **indices);
+tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts,
+                       tt_tensor *dst_values, tt_tensor *dst_indices);
 
-/* Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of
-   elements less than each.
+/* Finds the positions in sorted_sequence at which inserting the elements of self keeps the
+   order: the number of elements less than each.
      sorted_sequence: ascending along the last dimension: 1-D, or with the leading sizes of self
      out_int32: whether the result is int32 instead of int64
      right: whether elements equal to the value are counted, too
@@ -2408,14 +2844,17 @@ typedef struct tt_searchsorted_opts {
   int32_t out_int32; /* whether the result is int32 instead of int64; default: false */
   int32_t right; /* whether elements equal to the value are counted, too; default: false */
   int32_t side; /* left or right; alternative to right; default: "none" */
-  const tt_tensor *sorter; /* indices that sort sorted_sequence along its last dimension, if it is not sorted; default: none */
+  const tt_tensor *sorter; /* indices that sort sorted_sequence along its last dimension, if it is
+                              not sorted; default: none */
 } tt_searchsorted_opts;
 #define TT_SEARCHSORTED_OUT_INT32 (UINT64_C(1) << 0)
 #define TT_SEARCHSORTED_RIGHT (UINT64_C(1) << 1)
 #define TT_SEARCHSORTED_SIDE (UINT64_C(1) << 2)
 #define TT_SEARCHSORTED_SORTER (UINT64_C(1) << 3)
-tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor **out);
-tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor *dst);
+tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self,
+                          const tt_searchsorted_opts *opts, tt_tensor **out);
+tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self,
+                               const tt_searchsorted_opts *opts, tt_tensor *dst);
 
 /* Returns the index of the bucket of each element: the number of boundaries less than it.
      boundaries: 1-D tensor in ascending order
@@ -2428,11 +2867,13 @@ typedef struct tt_bucketize_opts {
 } tt_bucketize_opts;
 #define TT_BUCKETIZE_OUT_INT32 (UINT64_C(1) << 0)
 #define TT_BUCKETIZE_RIGHT (UINT64_C(1) << 1)
-tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor **out);
-tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor *dst);
+tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries,
+                       const tt_bucketize_opts *opts, tt_tensor **out);
+tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries,
+                            const tt_bucketize_opts *opts, tt_tensor *dst);
 
-/* Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are not
-   requested are empty.
+/* Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct;
+   results that are not requested are empty.
      sorted: accepted for compatibility: the result is always sorted
      return_inverse: whether to return, for each element, the index of its value in the result
      return_counts: whether to return the number of occurrences of each value
@@ -2440,15 +2881,18 @@ tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *b
 typedef struct tt_unique_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int32_t sorted; /* accepted for compatibility: the result is always sorted; default: true */
-  int32_t return_inverse; /* whether to return, for each element, the index of its value in the result; default: false */
-  int32_t return_counts; /* whether to return the number of occurrences of each value; default: false */
+  int32_t return_inverse; /* whether to return, for each element, the index of its value in the
+                             result; default: false */
+  int32_t return_counts; /* whether to return the number of occurrences of each value; default:
+                            false */
   int64_t dim; /* dimension whose slices are compared; default: elements of the flattened tensor */
 } tt_unique_opts;
 #define TT_UNIQUE_SORTED (UINT64_C(1) << 0)
 #define TT_UNIQUE_RETURN_INVERSE (UINT64_C(1) << 1)
 #define TT_UNIQUE_RETURN_COUNTS (UINT64_C(1) << 2)
 #define TT_UNIQUE_DIM (UINT64_C(1) << 3)
-tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts, tt_tensor **values, tt_tensor **inverse, tt_tensor **counts);
+tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts,
+                    tt_tensor **values, tt_tensor **inverse, tt_tensor **counts);
 
 /* Computes e^x, elementwise. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
@@ -2470,13 +2914,14 @@ tt_status tt_sigmoid(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sigmoid_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sigmoid_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient at
-   0 is 0. */
+/* Computes the absolute value, elementwise. For complex elements it is the modulus, which is
+   real. The gradient at 0 is 0. */
 tt_status tt_abs(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_abs_(tt_ctx *c, tt_tensor *self);
 tt_status tt_abs_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported. */
+/* Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
+   supported. */
 tt_status tt_sign(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_sign_(tt_ctx *c, tt_tensor *self);
 tt_status tt_sign_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
@@ -2566,7 +3011,8 @@ tt_status tt_cosh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_cosh_(tt_ctx *c, tt_tensor *self);
 tt_status tt_cosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. */
+/* Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0
+   to x. */
 tt_status tt_erf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_erf_(tt_ctx *c, tt_tensor *self);
 tt_status tt_erf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
@@ -2591,17 +3037,19 @@ tt_status tt_trunc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_trunc_(tt_ctx *c, tt_tensor *self);
 tt_status tt_trunc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
-   Integer tensors are unchanged and take no decimals.
+/* Rounds each element to the nearest integer, or to the given number of decimals; ties are
+   rounded to even. Integer tensors are unchanged and take no decimals.
      decimals: number of decimal places; negative values round to tens, hundreds, … */
 typedef struct tt_round_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t decimals; /* number of decimal places; negative values round to tens, hundreds, …; default: 0 */
+  int64_t decimals; /* number of decimal places; negative values round to tens, hundreds, …;
+                       default: 0 */
 } tt_round_opts;
 #define TT_ROUND_DECIMALS (UINT64_C(1) << 0)
 tt_status tt_round(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor **out);
 tt_status tt_round_(tt_ctx *c, tt_tensor *self, const tt_round_opts *opts);
-tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor *dst);
+tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts,
+                        tt_tensor *dst);
 
 /* Tests whether each element is nan; for complex elements, whether either part is. */
 tt_status tt_isnan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
@@ -2609,40 +3057,50 @@ tt_status tt_isnan(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 /* Tests whether each element is infinite; for complex elements, whether either part is. */
 tt_status tt_isinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite. */
+/* Tests whether each element is neither infinite nor nan; for complex elements, whether both
+   parts are finite. */
 tt_status tt_isfinite(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+/* Returns a view of self with another shape. Fails if the strides do not allow it; reshape
+   copies in that case.
      size: sizes of the view; one of them may be -1 and is inferred */
-tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);
+tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                  tt_tensor **out);
 
 /* Returns self with another shape: a view if the strides allow it, else a copy.
      shape: sizes of the result; one of them may be -1 and is inferred */
-tt_status tt_reshape(tt_ctx *c, const tt_tensor *self, const int64_t *shape, int64_t n_shape, tt_tensor **out);
+tt_status tt_reshape(tt_ctx *c, const tt_tensor *self, const int64_t *shape, int64_t n_shape,
+                     tt_tensor **out);
 
 /* Returns a view with two dimensions swapped.
      dim0: first dimension
      dim1: second dimension */
-tt_status tt_transpose(tt_ctx *c, const tt_tensor *self, int64_t dim0, int64_t dim1, tt_tensor **out);
+tt_status tt_transpose(tt_ctx *c, const tt_tensor *self, int64_t dim0, int64_t dim1,
+                       tt_tensor **out);
 
-/* Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are. */
+/* Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
+   as they are. */
 tt_status tt_t(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
+/* Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of
+   self.
      dims: the new order of all dimensions */
-tt_status tt_permute(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out);
+tt_status tt_permute(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
+                     tt_tensor **out);
 
-/* Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are
-   added in front.
+/* Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
+   dimensions are added in front.
      size: sizes of the view; -1 keeps a size */
-tt_status tt_expand(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out);
+tt_status tt_expand(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                    tt_tensor **out);
 
 /* Returns a view without the dimensions of size 1. */
 tt_status tt_squeeze(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Returns a view without the listed dimensions whose size is 1.
      dim: dimensions to remove; those of other sizes are kept */
-tt_status tt_squeeze_dims(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, tt_tensor **out);
+tt_status tt_squeeze_dims(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          tt_tensor **out);
 
 /* Returns a view with a new dimension of size 1.
      dim: position of the new dimension, in [-ndim - 1, ndim] */
@@ -2656,8 +3114,8 @@ tt_status tt_select(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t index
 /* Returns a view of self that is detached from the autograd graph and requires no gradient. */
 tt_status tt_detach(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns a view of every step-th index of dim from start up to, but not including, end. Both bounds may be
-   negative and are clipped to the dimension.
+/* Returns a view of every step-th index of dim from start up to, but not including, end. Both
+   bounds may be negative and are clipped to the dimension.
      dim: dimension to slice
      start: first index; default: the first
      end: end of the indices, which it excludes; default: the size of dim
@@ -2671,10 +3129,11 @@ typedef struct tt_slice_opts {
 #define TT_SLICE_START (UINT64_C(1) << 0)
 #define TT_SLICE_END (UINT64_C(1) << 1)
 #define TT_SLICE_STEP (UINT64_C(1) << 2)
-tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice_opts *opts, tt_tensor **out);
+tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice_opts *opts,
+                   tt_tensor **out);
 
-/* Returns a view of the storage of self with the given sizes and strides. Every element must be inside the
-   storage.
+/* Returns a view of the storage of self with the given sizes and strides. Every element must be
+   inside the storage.
      size: sizes of the view
      stride: strides of the view, in elements
      storage_offset: first element in the storage; default: that of self */
@@ -2683,10 +3142,12 @@ typedef struct tt_as_strided_opts {
   int64_t storage_offset; /* first element in the storage; default: that of self */
 } tt_as_strided_opts;
 #define TT_AS_STRIDED_STORAGE_OFFSET (UINT64_C(1) << 0)
-tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts, tt_tensor **out);
+tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                        const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts,
+                        tt_tensor **out);
 
-/* Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor
-   becomes 1-D.
+/* Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a
+   copy. A 0-dim tensor becomes 1-D.
      start_dim: first dimension to join
      end_dim: last dimension to join */
 typedef struct tt_flatten_opts {
@@ -2696,12 +3157,15 @@ typedef struct tt_flatten_opts {
 } tt_flatten_opts;
 #define TT_FLATTEN_START_DIM (UINT64_C(1) << 0)
 #define TT_FLATTEN_END_DIM (UINT64_C(1) << 1)
-tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts, tt_tensor **out);
+tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts,
+                     tt_tensor **out);
 
 /* Returns a view in which dim is split into several dimensions.
      dim: dimension to split
-     sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is inferred */
-tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes, int64_t n_sizes, tt_tensor **out);
+     sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
+       and is inferred */
+tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes,
+                       int64_t n_sizes, tt_tensor **out);
 
 /* Returns a view of each index of dim, without that dimension.
      dim: dimension to remove */
@@ -2710,29 +3174,33 @@ typedef struct tt_unbind_opts {
   int64_t dim; /* dimension to remove; default: 0 */
 } tt_unbind_opts;
 #define TT_UNBIND_DIM (UINT64_C(1) << 0)
-tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs);
 
 /* Returns a view of the indices start … start + length - 1 of dim.
      dim: dimension to narrow
      start: first index; negative values count from the end
      length: number of indices */
-tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length, tt_tensor **out);
+tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length,
+                    tt_tensor **out);
 
-/* Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last dimension
-   of the view.
+/* Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is
+   the last dimension of the view.
      offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
      dim1: dimension of the rows
      dim2: dimension of the columns */
 typedef struct tt_diagonal_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t offset; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it; default: 0 */
+  int64_t offset; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it;
+                     default: 0 */
   int64_t dim1; /* dimension of the rows; default: 0 */
   int64_t dim2; /* dimension of the columns; default: 1 */
 } tt_diagonal_opts;
 #define TT_DIAGONAL_OFFSET (UINT64_C(1) << 0)
 #define TT_DIAGONAL_DIM1 (UINT64_C(1) << 1)
 #define TT_DIAGONAL_DIM2 (UINT64_C(1) << 2)
-tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts, tt_tensor **out);
+tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts,
+                      tt_tensor **out);
 
 #ifdef __cplusplus
 }

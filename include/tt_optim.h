@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + weight_decay * p. With
-   momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g later, and g becomes b,
-   or g + momentum * b if nesterov. Then p -= lr * g.
+/* Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad +
+   weight_decay * p. With momentum, the buffer b is g at the first step and b = momentum * b + (1
+   - dampening) * g later, and g becomes b, or g + momentum * b if nesterov. Then p -= lr * g.
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: learning rate
      momentum: momentum factor; 0 keeps no buffer
@@ -23,8 +23,10 @@ typedef struct tt_optim_sgd_opts {
   double lr; /* learning rate; default: 1e-3 */
   double momentum; /* momentum factor; 0 keeps no buffer; default: 0 */
   double dampening; /* dampening of the gradient in the momentum buffer; default: 0 */
-  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient; default: 0 */
-  int32_t nesterov; /* whether to use Nesterov momentum; needs momentum > 0 and dampening = 0; default: false */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
+  int32_t nesterov; /* whether to use Nesterov momentum; needs momentum > 0 and dampening = 0;
+                       default: false */
   int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
 } tt_optim_sgd_opts;
 #define TT_OPTIM_SGD_LR (UINT64_C(1) << 0)
@@ -33,10 +35,12 @@ typedef struct tt_optim_sgd_opts {
 #define TT_OPTIM_SGD_WEIGHT_DECAY (UINT64_C(1) << 3)
 #define TT_OPTIM_SGD_NESTEROV (UINT64_C(1) << 4)
 #define TT_OPTIM_SGD_MAXIMIZE (UINT64_C(1) << 5)
-tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_sgd_opts *opts, tt_optimizer **out);
+tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                       const tt_optim_sgd_opts *opts, tt_optimizer **out);
 
-/* Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square, divided by 1 -
-   beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (sqrt(v) + eps).
+/* Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square,
+   divided by 1 - beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m /
+   (sqrt(v) + eps).
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: learning rate
      betas: decay rates of m and of v, in [0, 1)
@@ -44,16 +48,19 @@ tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params, co
      weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
      amsgrad: whether to divide by the largest v so far (AMSGrad)
      maximize: whether to maximize the objective instead of minimizing it
-     decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead, as AdamW does */
+     decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead,
+       as AdamW does */
 typedef struct tt_optim_adam_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double lr; /* learning rate; default: 1e-3 */
   double betas[2]; /* decay rates of m and of v, in [0, 1); default: (0.9, 0.999) */
   double eps; /* added to the denominator for numerical stability; default: 1e-8 */
-  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient; default: 0 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
   int32_t amsgrad; /* whether to divide by the largest v so far (AMSGrad); default: false */
   int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
-  int32_t decoupled_weight_decay; /* whether to multiply the parameter by 1 - lr * weight_decay instead, as AdamW does; default: false */
+  int32_t decoupled_weight_decay; /* whether to multiply the parameter by 1 - lr * weight_decay
+                                     instead, as AdamW does; default: false */
 } tt_optim_adam_opts;
 #define TT_OPTIM_ADAM_LR (UINT64_C(1) << 0)
 #define TT_OPTIM_ADAM_BETAS (UINT64_C(1) << 1)
@@ -62,10 +69,11 @@ typedef struct tt_optim_adam_opts {
 #define TT_OPTIM_ADAM_AMSGRAD (UINT64_C(1) << 4)
 #define TT_OPTIM_ADAM_MAXIMIZE (UINT64_C(1) << 5)
 #define TT_OPTIM_ADAM_DECOUPLED_WEIGHT_DECAY (UINT64_C(1) << 6)
-tt_status tt_optim_adam(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adam_opts *opts, tt_optimizer **out);
+tt_status tt_optim_adam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_adam_opts *opts, tt_optimizer **out);
 
-/* AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by 1 - lr *
-   weight_decay, then takes a step of Adam.
+/* AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each
+   parameter by 1 - lr * weight_decay, then takes a step of Adam.
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: learning rate
      betas: decay rates of the running averages of the gradient and of its square, in [0, 1)
@@ -76,10 +84,12 @@ tt_status tt_optim_adam(tt_ctx *c, tt_tensor *const *params, int64_t n_params, c
 typedef struct tt_optim_adamw_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double lr; /* learning rate; default: 1e-3 */
-  double betas[2]; /* decay rates of the running averages of the gradient and of its square, in [0, 1); default: (0.9, 0.999) */
+  double betas[2]; /* decay rates of the running averages of the gradient and of its square, in [0,
+                      1); default: (0.9, 0.999) */
   double eps; /* added to the denominator for numerical stability; default: 1e-8 */
   double weight_decay; /* weight decay coefficient; default: 1e-2 */
-  int32_t amsgrad; /* whether to divide by the largest average of the square so far (AMSGrad); default: false */
+  int32_t amsgrad; /* whether to divide by the largest average of the square so far (AMSGrad);
+                      default: false */
   int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
 } tt_optim_adamw_opts;
 #define TT_OPTIM_ADAMW_LR (UINT64_C(1) << 0)
@@ -88,10 +98,11 @@ typedef struct tt_optim_adamw_opts {
 #define TT_OPTIM_ADAMW_WEIGHT_DECAY (UINT64_C(1) << 3)
 #define TT_OPTIM_ADAMW_AMSGRAD (UINT64_C(1) << 4)
 #define TT_OPTIM_ADAMW_MAXIMIZE (UINT64_C(1) << 5)
-tt_status tt_optim_adamw(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adamw_opts *opts, tt_optimizer **out);
+tt_status tt_optim_adamw(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_adamw_opts *opts, tt_optimizer **out);
 
-/* RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr * g / (sqrt(v) +
-   eps).
+/* RMSprop: divides the gradient by the square root of v, a running average of its square: p -=
+   lr * g / (sqrt(v) + eps).
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: learning rate
      alpha: decay rate of v
@@ -105,9 +116,11 @@ typedef struct tt_optim_rmsprop_opts {
   double lr; /* learning rate; default: 1e-2 */
   double alpha; /* decay rate of v; default: 0.99 */
   double eps; /* added to the denominator for numerical stability; default: 1e-8 */
-  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient; default: 0 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
   double momentum; /* momentum factor; 0 keeps no buffer; default: 0 */
-  int32_t centered; /* whether to divide by the estimated standard deviation of the gradient instead; default: false */
+  int32_t centered; /* whether to divide by the estimated standard deviation of the gradient
+                       instead; default: false */
   int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
 } tt_optim_rmsprop_opts;
 #define TT_OPTIM_RMSPROP_LR (UINT64_C(1) << 0)
@@ -117,10 +130,11 @@ typedef struct tt_optim_rmsprop_opts {
 #define TT_OPTIM_RMSPROP_MOMENTUM (UINT64_C(1) << 4)
 #define TT_OPTIM_RMSPROP_CENTERED (UINT64_C(1) << 5)
 #define TT_OPTIM_RMSPROP_MAXIMIZE (UINT64_C(1) << 6)
-tt_status tt_optim_rmsprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_rmsprop_opts *opts, tt_optimizer **out);
+tt_status tt_optim_rmsprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                           const tt_optim_rmsprop_opts *opts, tt_optimizer **out);
 
-/* Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr * g / (sqrt(s) +
-   eps).
+/* Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr
+   * g / (sqrt(s) + eps).
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: learning rate
      lr_decay: the learning rate is divided by 1 + lr_decay * (step - 1)
@@ -132,7 +146,8 @@ typedef struct tt_optim_adagrad_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double lr; /* learning rate; default: 1e-2 */
   double lr_decay; /* the learning rate is divided by 1 + lr_decay * (step - 1); default: 0 */
-  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient; default: 0 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
   double initial_accumulator_value; /* initial value of s; default: 0 */
   double eps; /* added to the denominator for numerical stability; default: 1e-10 */
   int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
@@ -143,125 +158,141 @@ typedef struct tt_optim_adagrad_opts {
 #define TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE (UINT64_C(1) << 3)
 #define TT_OPTIM_ADAGRAD_EPS (UINT64_C(1) << 4)
 #define TT_OPTIM_ADAGRAD_MAXIMIZE (UINT64_C(1) << 5)
-tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adagrad_opts *opts, tt_optimizer **out);
+tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                           const tt_optim_adagrad_opts *opts, tt_optimizer **out);
 
 /* Multiplies the learning rate of each group by gamma every step_size steps.
      optimizer: optimizer whose learning rates are scheduled
      step_size: number of steps between two decays
      gamma: factor of each decay
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_step_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double gamma; /* factor of each decay; default: 0.1 */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_step_opts;
 #define TT_LR_STEP_GAMMA (UINT64_C(1) << 0)
 #define TT_LR_STEP_LAST_EPOCH (UINT64_C(1) << 1)
-tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size, const tt_lr_step_opts *opts, tt_scheduler **out);
+tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size,
+                     const tt_lr_step_opts *opts, tt_scheduler **out);
 
 /* Multiplies the learning rate of each group by gamma at each milestone.
      optimizer: optimizer whose learning rates are scheduled
      milestones: step numbers, in any order; a repeated number decays repeatedly
      gamma: factor of each decay
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_multi_step_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double gamma; /* factor of each decay; default: 0.1 */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_multi_step_opts;
 #define TT_LR_MULTI_STEP_GAMMA (UINT64_C(1) << 0)
 #define TT_LR_MULTI_STEP_LAST_EPOCH (UINT64_C(1) << 1)
-tt_status tt_lr_multi_step(tt_ctx *c, tt_optimizer *optimizer, const int64_t *milestones, int64_t n_milestones, const tt_lr_multi_step_opts *opts, tt_scheduler **out);
+tt_status tt_lr_multi_step(tt_ctx *c, tt_optimizer *optimizer, const int64_t *milestones,
+                           int64_t n_milestones, const tt_lr_multi_step_opts *opts,
+                           tt_scheduler **out);
 
 /* Multiplies the learning rate of each group by factor for the first total_iters steps.
      optimizer: optimizer whose learning rates are scheduled
      factor: factor of the learning rate until total_iters
      total_iters: number of steps with the factor
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_constant_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double factor; /* factor of the learning rate until total_iters; default: 0.3333333333333333 */
   int64_t total_iters; /* number of steps with the factor; default: 5 */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_constant_opts;
 #define TT_LR_CONSTANT_FACTOR (UINT64_C(1) << 0)
 #define TT_LR_CONSTANT_TOTAL_ITERS (UINT64_C(1) << 1)
 #define TT_LR_CONSTANT_LAST_EPOCH (UINT64_C(1) << 2)
-tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constant_opts *opts, tt_scheduler **out);
+tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constant_opts *opts,
+                         tt_scheduler **out);
 
-/* Multiplies the learning rate of each group by a factor that changes linearly from start_factor to end_factor
-   over total_iters steps.
+/* Multiplies the learning rate of each group by a factor that changes linearly from start_factor
+   to end_factor over total_iters steps.
      optimizer: optimizer whose learning rates are scheduled
      start_factor: factor at the first step
      end_factor: factor from step total_iters on
      total_iters: number of steps until end_factor is reached
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_linear_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double start_factor; /* factor at the first step; default: 0.3333333333333333 */
   double end_factor; /* factor from step total_iters on; default: 1.0 */
   int64_t total_iters; /* number of steps until end_factor is reached; default: 5 */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_linear_opts;
 #define TT_LR_LINEAR_START_FACTOR (UINT64_C(1) << 0)
 #define TT_LR_LINEAR_END_FACTOR (UINT64_C(1) << 1)
 #define TT_LR_LINEAR_TOTAL_ITERS (UINT64_C(1) << 2)
 #define TT_LR_LINEAR_LAST_EPOCH (UINT64_C(1) << 3)
-tt_status tt_lr_linear(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_linear_opts *opts, tt_scheduler **out);
+tt_status tt_lr_linear(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_linear_opts *opts,
+                       tt_scheduler **out);
 
 /* Multiplies the learning rate of each group by gamma at every step.
      optimizer: optimizer whose learning rates are scheduled
      gamma: factor of each step
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_exponential_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_exponential_opts;
 #define TT_LR_EXPONENTIAL_LAST_EPOCH (UINT64_C(1) << 0)
-tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma, const tt_lr_exponential_opts *opts, tt_scheduler **out);
+tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma,
+                            const tt_lr_exponential_opts *opts, tt_scheduler **out);
 
-/* Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr * (1 - step /
-   total_iters)^power.
+/* Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr * (1 -
+   step / total_iters)^power.
      optimizer: optimizer whose learning rates are scheduled
      total_iters: number of steps until the rate is 0
      power: degree of the polynomial
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_polynomial_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t total_iters; /* number of steps until the rate is 0; default: 5 */
   double power; /* degree of the polynomial; default: 1.0 */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_polynomial_opts;
 #define TT_LR_POLYNOMIAL_TOTAL_ITERS (UINT64_C(1) << 0)
 #define TT_LR_POLYNOMIAL_POWER (UINT64_C(1) << 1)
 #define TT_LR_POLYNOMIAL_LAST_EPOCH (UINT64_C(1) << 2)
-tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polynomial_opts *opts, tt_scheduler **out);
+tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polynomial_opts *opts,
+                           tt_scheduler **out);
 
-/* Anneals the learning rate of each group along half a cosine from its initial value to eta_min: lr = eta_min +
-   (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+/* Anneals the learning rate of each group along half a cosine from its initial value to eta_min:
+   lr = eta_min + (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
      optimizer: optimizer whose learning rates are scheduled
      T_max: number of steps until eta_min
      eta_min: minimum learning rate
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_cosine_annealing_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double eta_min; /* minimum learning rate; default: 0.0 */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_cosine_annealing_opts;
 #define TT_LR_COSINE_ANNEALING_ETA_MIN (UINT64_C(1) << 0)
 #define TT_LR_COSINE_ANNEALING_LAST_EPOCH (UINT64_C(1) << 1)
-tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_max, const tt_lr_cosine_annealing_opts *opts, tt_scheduler **out);
+tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_max,
+                                 const tt_lr_cosine_annealing_opts *opts, tt_scheduler **out);
 
-/* The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr / div_factor to
-   max_lr, then lowers it to far less than where it began. With cycle_momentum, momentum (or beta1) moves in the
-   opposite direction. Call it after every batch.
+/* The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
+   div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum,
+   momentum (or beta1) moves in the opposite direction. Call it after every batch.
      optimizer: optimizer whose learning rates are scheduled
      max_lr: peak learning rate: one number for all groups, or one per group
      total_steps: number of steps in the cycle; if absent, epochs * steps_per_epoch
@@ -274,26 +305,32 @@ tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_m
      max_momentum: momentum at the start and end of the cycle: one number, or one per group
      div_factor: the initial rate is max_lr / div_factor
      final_div_factor: the final rate is the initial rate / final_div_factor
-     three_phase: whether to fall to the initial rate as fast as it rose and use the rest of the cycle for the
-       final fall
-     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume one and need
-       initial_lr in each group */
+     three_phase: whether to fall to the initial rate as fast as it rose and use the rest of the
+       cycle for the final fall
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
 typedef struct tt_lr_one_cycle_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t total_steps; /* number of steps in the cycle; if absent, epochs * steps_per_epoch; default: none */
+  int64_t total_steps; /* number of steps in the cycle; if absent, epochs * steps_per_epoch;
+                          default: none */
   int64_t epochs; /* number of epochs, if total_steps is absent; default: none */
-  int64_t steps_per_epoch; /* number of steps of an epoch, if total_steps is absent; default: none */
+  int64_t steps_per_epoch; /* number of steps of an epoch, if total_steps is absent; default: none
+                              */
   double pct_start; /* fraction of the cycle in which the rate rises, in [0, 1]; default: 0.3 */
   int32_t anneal_strategy; /* cos: along half a cosine; linear: along a line; default: "cos" */
   int32_t cycle_momentum; /* whether to cycle the momentum, too; default: true */
-  const double *base_momentum; /* momentum at the peak of the rate: one number, or one per group; default: [0.85] */
+  const double *base_momentum; /* momentum at the peak of the rate: one number, or one per group;
+                                  default: [0.85] */
   int64_t n_base_momentum;
-  const double *max_momentum; /* momentum at the start and end of the cycle: one number, or one per group; default: [0.95] */
+  const double *max_momentum; /* momentum at the start and end of the cycle: one number, or one per
+                                 group; default: [0.95] */
   int64_t n_max_momentum;
   double div_factor; /* the initial rate is max_lr / div_factor; default: 25.0 */
   double final_div_factor; /* the final rate is the initial rate / final_div_factor; default: 1e4 */
-  int32_t three_phase; /* whether to fall to the initial rate as fast as it rose and use the rest of the cycle for the final fall; default: false */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values resume one and need initial_lr in each group; default: -1 */
+  int32_t three_phase; /* whether to fall to the initial rate as fast as it rose and use the rest of
+                          the cycle for the final fall; default: false */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
 } tt_lr_one_cycle_opts;
 #define TT_LR_ONE_CYCLE_TOTAL_STEPS (UINT64_C(1) << 0)
 #define TT_LR_ONE_CYCLE_EPOCHS (UINT64_C(1) << 1)
@@ -307,7 +344,8 @@ typedef struct tt_lr_one_cycle_opts {
 #define TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR (UINT64_C(1) << 9)
 #define TT_LR_ONE_CYCLE_THREE_PHASE (UINT64_C(1) << 10)
 #define TT_LR_ONE_CYCLE_LAST_EPOCH (UINT64_C(1) << 11)
-tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_lr, int64_t n_max_lr, const tt_lr_one_cycle_opts *opts, tt_scheduler **out);
+tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_lr,
+                          int64_t n_max_lr, const tt_lr_one_cycle_opts *opts, tt_scheduler **out);
 
 /* Runs schedulers one after another: schedulers[i + 1] takes over at step milestones[i].
      optimizer: optimizer whose learning rates are scheduled
@@ -316,14 +354,18 @@ tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_
      last_epoch: number of steps already taken, less one; -1 starts a schedule */
 typedef struct tt_lr_sequential_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule; default: -1 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule; default: -1
+                         */
 } tt_lr_sequential_opts;
 #define TT_LR_SEQUENTIAL_LAST_EPOCH (UINT64_C(1) << 0)
-tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *const *schedulers, int64_t n_schedulers, const int64_t *milestones, int64_t n_milestones, const tt_lr_sequential_opts *opts, tt_scheduler **out);
+tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *const *schedulers,
+                           int64_t n_schedulers, const int64_t *milestones, int64_t n_milestones,
+                           const tt_lr_sequential_opts *opts, tt_scheduler **out);
 
 /* Steps several schedulers of one optimizer together, so that their factors multiply.
      schedulers: schedulers of one and the same optimizer */
-tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_schedulers, tt_scheduler **out);
+tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_schedulers,
+                        tt_scheduler **out);
 
 #ifdef __cplusplus
 }

@@ -135,11 +135,15 @@ def opts_struct(op):
 
 def comment(op):
     text = op.get("doc").strip()
-    lines = textwrap.wrap(" ".join(text.split()), 112)
+    lines = textwrap.wrap(" ".join(text.split()), 94, break_on_hyphens=False)
     for a in op.args:
         if a.doc:
             lines += textwrap.wrap(
-                f"{a.name}: {a.doc}", 110, initial_indent="  ", subsequent_indent="    "
+                f"{a.name}: {a.doc}",
+                94,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
             )
     return "/* " + "\n   ".join(lines) + " */"
 

@@ -108,7 +108,7 @@ def ops_h(ops):
         rows = ", ".join(f"k{name}{v.title().replace('-', '')} = {n}" for v, n in values.items())
         out.append(f"enum : int64_t {{ {rows} }};")
     numbers = ", ".join(f"k{name}Values" for name in ENUMS)
-    out.append(f"enum : uint8_t {{ kNoValues, {numbers} }};  // ArgInfo::enumeration")
+    out += ["// ArgInfo::enumeration", f"enum : uint8_t {{ kNoValues, {numbers} }};"]
     out.append(
         "\n// Typed calls: what tt itself uses. Inputs are borrowed, results owned.\nnamespace op {\n"
     )

@@ -86,7 +86,7 @@ def generate(api):
     groups.pop("i", None)
     results = []
     for kind, names in sorted(groups.items()):
-        rows = textwrap.wrap(" ".join(names), 125)
+        rows = textwrap.wrap(" ".join(names), 88)
         results.append(
             "\n".join(
                 [f'    "{kind}":']
@@ -98,7 +98,7 @@ def generate(api):
         f'    "{s.name}": "{", ".join(f"{f.name} {field_code(f.type, api.aliases, callbacks)}" for f in s.fields)}",'
         for s in api.structs
     ]
-    constants = textwrap.wrap(", ".join(f'"{c.name}":~{c.value}' for c in api.constants), 125)
+    constants = textwrap.wrap(", ".join(f'"{c.name}":~{c.value}' for c in api.constants), 96)
     return {
         "bindings/python/tt/_abi.py": RESULTS.format(rows="\n".join(results)),
         "bindings/python/tt/_layouts.py": LAYOUTS.format(

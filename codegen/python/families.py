@@ -52,7 +52,7 @@ def find(where, name):
 
 def wrapped(names):
     """A quoted text of names, over several lines."""
-    rows = textwrap.wrap(" ".join(names), 125)
+    rows = textwrap.wrap(" ".join(names), 89)
     return "\n        ".join(f'"{row}{" " if row is not rows[-1] else ""}"' for row in rows) or '""'
 
 
@@ -118,9 +118,9 @@ class Family:
                 one = f"from {module} import {', '.join(names)}"
                 head.append(
                     one
-                    if len(one) <= 130
+                    if len(one) <= 100
                     else textwrap.fill(
-                        f"from {module} import ({', '.join(names)})", 130, subsequent_indent="    "
+                        f"from {module} import ({', '.join(names)})", 100, subsequent_indent="    "
                     )
                 )
         return "\n".join(head) + "\n\n" + body + "\n"
@@ -265,7 +265,7 @@ class Files:
         others = []
         for where, names in self.places.items():
             rows = textwrap.wrap(
-                ", ".join(f'"{n}":~"{v}"' for n, v in sorted(names.items()) if n != v), 120
+                ", ".join(f'"{n}":~"{v}"' for n, v in sorted(names.items()) if n != v), 92
             )
             others.append(
                 "\n".join(

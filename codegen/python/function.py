@@ -10,7 +10,7 @@ from keyword import iskeyword
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 TENSOR = ("Tensor", "Tensor!")
-DOC_WIDTH = 110
+DOC_WIDTH = 96
 
 
 def python_default(arg):
@@ -289,7 +289,7 @@ class Function:
             texts[0] = "In place: " + texts[0]
         rows = [self.shown_signature(), ""]
         for text in texts:
-            rows += textwrap.wrap(text, DOC_WIDTH)
+            rows += textwrap.wrap(text, DOC_WIDTH, break_on_hyphens=False)
         if self.alone:
             rows.append(f"Of {self.positional[0].name} alone: {self.alone}.")
         if self.columns:
@@ -305,6 +305,10 @@ class Function:
         rows = []
         for name, text in docs.items():
             rows += textwrap.wrap(
-                f"{name}: {text}", DOC_WIDTH, initial_indent="  ", subsequent_indent="    "
+                f"{name}: {text}",
+                DOC_WIDTH,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
             )
         return rows

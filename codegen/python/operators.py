@@ -124,6 +124,6 @@ def generate(ops):
     methods = {name: lines for op in found for name, lines in methods_of(op, ops).items()}
     body = "\n".join(f"{name} = lib.{name}" for name in called if f"if {name}(" in str(methods))
     body += "".join("\n\n\n" + "\n".join(lines) for lines in methods.values())
-    rows = textwrap.wrap(", ".join(f'"{name}": {name}' for name in methods), 125)
+    rows = textwrap.wrap(", ".join(f'"{name}": {name}' for name in methods), 96)
     table = "\n\n\nOPERATORS = {\n" + "\n".join("    " + row for row in rows) + "\n}\n"
     return {"bindings/python/tt/_arithmetic.py": HEAD + body + table}

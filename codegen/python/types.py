@@ -156,7 +156,6 @@ def limits_class(cls, rows):
     """A class whose objects have a row's values; rows: dtype -> values."""
     doc, fields = LIMITS[cls]
     table = [f"    {name!r}: {values!r}," for name, values in rows.items()]
-    shown = ", ".join(f"{f}={{self.{f}:g}}" for f in fields if f != "bits")
     return [
         "",
         f"{cls.upper()} = {{",
@@ -178,10 +177,13 @@ def limits_class(cls, rows):
         f"        if type.name not in {cls.upper()}:",
         f'            raise TypeError(f"{cls}() takes no {{type}}")',
         "        self.dtype = type.name",
-        f"        {', '.join('self.' + f for f in fields)} = {cls.upper()}[type.name]",
+        f"        for field, value in zip(self.__slots__[1:], {cls.upper()}[type.name]):",
+        "            setattr(self, field, value)",
         "",
         "    def __repr__(self) -> str:",
-        f'        return f"{cls}({shown}, dtype={{self.dtype}})"',
+        "        fields = self.__slots__[2:]",
+        '        shown = ", ".join(f"{field}={getattr(self, field):g}" for field in fields)',
+        f'        return f"{cls}({{shown}}, dtype={{self.dtype}})"',
         "",
     ]
 

@@ -104,13 +104,14 @@ def snake(name):
 
 
 def doc_lines(decl, indent):
+    """Wrapped for this indentation, which the lines do not have."""
     lines = docs.lines(escaped(" ".join(decl.get("doc").split())), indent)
     documented = [a for a in decl.positional if a.doc]
     if documented:
-        lines.append(f"{indent}///")
+        lines.append("///")
     for a in documented:
         lines += docs.lines(f"- `{snake(a.name)}`: {escaped(a.doc)}", indent, hanging=2)
-    return lines
+    return [line.strip() if line.strip() == "///" else line[len(indent) :] for line in lines]
 
 
 def argument(a):

@@ -18,7 +18,8 @@ from codegen.rust.sys_crate import KEYWORDS
 
 SAFETY = [
     "/// # Safety",
-    "/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.",
+    "/// Nothing else may read or write the memory that this writes while it runs, slices of it",
+    "/// included: clones alias.",
 ]
 IMPORTS = "use crate::prelude::*;\n"
 FAMILIES = {  # family -> the heading of its methods
@@ -105,7 +106,7 @@ class Method:
 
     def doc(self):
         if not self.variant and not self.with_opts:
-            return doc_lines(self.op, "")
+            return doc_lines(self.op, "    ")
         plain = Method(self.op, "", False)
         how = {
             "": "",

@@ -474,14 +474,17 @@ def __abs__(self):
 
 
 OPERATORS = {
-    "__add__": __add__, "__radd__": __radd__, "__iadd__": __iadd__, "__sub__": __sub__, "__rsub__": __rsub__, "__isub__":
-    __isub__, "__mul__": __mul__, "__rmul__": __rmul__, "__imul__": __imul__, "__truediv__": __truediv__, "__rtruediv__":
-    __rtruediv__, "__itruediv__": __itruediv__, "__floordiv__": __floordiv__, "__rfloordiv__": __rfloordiv__, "__ifloordiv__":
-    __ifloordiv__, "__div__": __div__, "__rdiv__": __rdiv__, "__idiv__": __idiv__, "__mod__": __mod__, "__rmod__": __rmod__,
-    "__imod__": __imod__, "__neg__": __neg__, "__pow__": __pow__, "__rpow__": __rpow__, "__ipow__": __ipow__, "__and__": __and__,
-    "__rand__": __rand__, "__iand__": __iand__, "__or__": __or__, "__ror__": __ror__, "__ior__": __ior__, "__xor__": __xor__,
-    "__rxor__": __rxor__, "__ixor__": __ixor__, "__invert__": __invert__, "__lshift__": __lshift__, "__rlshift__": __rlshift__,
-    "__ilshift__": __ilshift__, "__rshift__": __rshift__, "__rrshift__": __rrshift__, "__irshift__": __irshift__, "__eq__":
-    __eq__, "__ne__": __ne__, "__lt__": __lt__, "__le__": __le__, "__gt__": __gt__, "__ge__": __ge__, "__matmul__": __matmul__,
-    "__rmatmul__": __rmatmul__, "__abs__": __abs__
+    "__add__": __add__, "__radd__": __radd__, "__iadd__": __iadd__, "__sub__": __sub__, "__rsub__":
+    __rsub__, "__isub__": __isub__, "__mul__": __mul__, "__rmul__": __rmul__, "__imul__": __imul__,
+    "__truediv__": __truediv__, "__rtruediv__": __rtruediv__, "__itruediv__": __itruediv__,
+    "__floordiv__": __floordiv__, "__rfloordiv__": __rfloordiv__, "__ifloordiv__": __ifloordiv__,
+    "__div__": __div__, "__rdiv__": __rdiv__, "__idiv__": __idiv__, "__mod__": __mod__, "__rmod__":
+    __rmod__, "__imod__": __imod__, "__neg__": __neg__, "__pow__": __pow__, "__rpow__": __rpow__,
+    "__ipow__": __ipow__, "__and__": __and__, "__rand__": __rand__, "__iand__": __iand__, "__or__":
+    __or__, "__ror__": __ror__, "__ior__": __ior__, "__xor__": __xor__, "__rxor__": __rxor__,
+    "__ixor__": __ixor__, "__invert__": __invert__, "__lshift__": __lshift__, "__rlshift__":
+    __rlshift__, "__ilshift__": __ilshift__, "__rshift__": __rshift__, "__rrshift__": __rrshift__,
+    "__irshift__": __irshift__, "__eq__": __eq__, "__ne__": __ne__, "__lt__": __lt__, "__le__":
+    __le__, "__gt__": __gt__, "__ge__": __ge__, "__matmul__": __matmul__, "__rmatmul__":
+    __rmatmul__, "__abs__": __abs__
 }

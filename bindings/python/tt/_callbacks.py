@@ -15,7 +15,8 @@ def tt_grad_hook(user, ctx, grad, replacement):
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p))
 def tt_node_hook(user, ctx, grads, n, replacements):
-    return guarded(lambda: give(kept[user](optional_tensors(grads, n)), replacements, n, "node_hook"))
+    return guarded(lambda: give(kept[user](optional_tensors(grads, n)), replacements, n,
+                                "node_hook"))
 
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
@@ -28,19 +29,24 @@ def tt_lr_lambda_fn(user, ctx, epoch, group, factor):
     return guarded(lambda: factor.__setitem__(0, kept[user](epoch, group)))
 
 
-@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p), c_int64)
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p),
+           c_int64)
 def tt_function_def_forward(user, ctx, f, inputs, n_inputs, outs, n_outs):
-    return guarded(lambda: give(kept[user].forward(f, optional_tensors(inputs, n_inputs)), outs, n_outs, "function.forward"))
+    return guarded(lambda: give(kept[user].forward(f, optional_tensors(inputs, n_inputs)), outs,
+                                n_outs, "function.forward"))
 
 
-@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p), c_int64)
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p),
+           c_int64)
 def tt_function_def_backward(user, ctx, f, grads, n_outs, input_grads, n_inputs):
-    return guarded(lambda: give(kept[user].backward(f, optional_tensors(grads, n_outs)), input_grads, n_inputs, "function.backward"))
+    return guarded(lambda: give(kept[user].backward(f, optional_tensors(grads, n_outs)),
+                                input_grads, n_inputs, "function.backward"))
 
 
 def tt_function_def(of, **fields):
     """A tt_function_def whose functions are the methods that `of` has; C drops it."""
-    table = struct("tt_function_def")(struct_size=sizeof(struct("tt_function_def")), user=keep(of), drop=cast(drop, c_void_p), **fields)
+    table = struct("tt_function_def")(struct_size=sizeof(struct("tt_function_def")), user=keep(of),
+                                      drop=cast(drop, c_void_p), **fields)
     if getattr(of, "forward", None):
         table.forward = cast(tt_function_def_forward, c_void_p)
     if getattr(of, "backward", None):
@@ -50,17 +56,23 @@ def tt_function_def(of, **fields):
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_int64, POINTER(c_void_p), c_int64)
 def tt_op_def_compute(user, ctx, args, n_args, outs, n_outs):
-    return guarded(lambda: give(kept[user].compute(values(args, n_args)), outs, n_outs, "op.compute"))
+    return guarded(lambda: give(kept[user].compute(values(args, n_args)), outs, n_outs,
+                                "op.compute"))
 
 
-@CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p), c_int64, c_void_p, c_int64, POINTER(c_void_p), POINTER(c_void_p), c_int64)
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p), c_int64, c_void_p, c_int64,
+           POINTER(c_void_p), POINTER(c_void_p), c_int64)
 def tt_op_def_backward(user, ctx, grads, n_outs, args, n_args, results, input_grads, n_inputs):
-    return guarded(lambda: give(kept[user].backward(optional_tensors(grads, n_outs), values(args, n_args), optional_tensors(results, n_outs)), input_grads, n_inputs, "op.backward"))
+    return guarded(lambda: give(kept[user].backward(optional_tensors(grads, n_outs),
+                                                    values(args, n_args),
+                                                    optional_tensors(results, n_outs)), input_grads,
+                                n_inputs, "op.backward"))
 
 
 def tt_op_def(of, **fields):
     """A tt_op_def whose functions are the methods that `of` has; C drops it."""
-    table = struct("tt_op_def")(struct_size=sizeof(struct("tt_op_def")), user=keep(of), drop=cast(drop, c_void_p), **fields)
+    table = struct("tt_op_def")(struct_size=sizeof(struct("tt_op_def")), user=keep(of),
+                                drop=cast(drop, c_void_p), **fields)
     if getattr(of, "compute", None):
         table.compute = cast(tt_op_def_compute, c_void_p)
     if getattr(of, "backward", None):

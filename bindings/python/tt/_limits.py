@@ -9,11 +9,16 @@ if TYPE_CHECKING:
 
 FINFO = {
     'float16': (16, 0.001, -65504.0, 65504.0, 0.0009765625, 6.103515625e-05, 6.103515625e-05),
-    'bfloat16': (16, 0.01, -3.3895313892515355e+38, 3.3895313892515355e+38, 0.0078125, 1.1754943508222875e-38, 1.1754943508222875e-38),
-    'float32': (32, 1e-06, -3.4028234663852886e+38, 3.4028234663852886e+38, 1.1920928955078125e-07, 1.1754943508222875e-38, 1.1754943508222875e-38),
-    'float64': (64, 1e-15, -1.7976931348623157e+308, 1.7976931348623157e+308, 2.220446049250313e-16, 2.2250738585072014e-308, 2.2250738585072014e-308),
-    'complex64': (32, 1e-06, -3.4028234663852886e+38, 3.4028234663852886e+38, 1.1920928955078125e-07, 1.1754943508222875e-38, 1.1754943508222875e-38),
-    'complex128': (64, 1e-15, -1.7976931348623157e+308, 1.7976931348623157e+308, 2.220446049250313e-16, 2.2250738585072014e-308, 2.2250738585072014e-308),
+    'bfloat16': (16, 0.01, -3.3895313892515355e+38, 3.3895313892515355e+38, 0.0078125,
+                 1.1754943508222875e-38, 1.1754943508222875e-38),
+    'float32': (32, 1e-06, -3.4028234663852886e+38, 3.4028234663852886e+38, 1.1920928955078125e-07,
+                1.1754943508222875e-38, 1.1754943508222875e-38),
+    'float64': (64, 1e-15, -1.7976931348623157e+308, 1.7976931348623157e+308, 2.220446049250313e-16,
+                2.2250738585072014e-308, 2.2250738585072014e-308),
+    'complex64': (32, 1e-06, -3.4028234663852886e+38, 3.4028234663852886e+38,
+                  1.1920928955078125e-07, 1.1754943508222875e-38, 1.1754943508222875e-38),
+    'complex128': (64, 1e-15, -1.7976931348623157e+308, 1.7976931348623157e+308,
+                   2.220446049250313e-16, 2.2250738585072014e-308, 2.2250738585072014e-308),
 }
 
 
@@ -34,10 +39,13 @@ class finfo:
         if type.name not in FINFO:
             raise TypeError(f"finfo() takes no {type}")
         self.dtype = type.name
-        self.bits, self.resolution, self.min, self.max, self.eps, self.smallest_normal, self.tiny = FINFO[type.name]
+        for field, value in zip(self.__slots__[1:], FINFO[type.name]):
+            setattr(self, field, value)
 
     def __repr__(self) -> str:
-        return f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        fields = self.__slots__[2:]
+        shown = ", ".join(f"{field}={getattr(self, field):g}" for field in fields)
+        return f"finfo({shown}, dtype={self.dtype})"
 
 
 IINFO = {
@@ -62,7 +70,10 @@ class iinfo:
         if type.name not in IINFO:
             raise TypeError(f"iinfo() takes no {type}")
         self.dtype = type.name
-        self.bits, self.min, self.max = IINFO[type.name]
+        for field, value in zip(self.__slots__[1:], IINFO[type.name]):
+            setattr(self, field, value)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+        fields = self.__slots__[2:]
+        shown = ", ".join(f"{field}={getattr(self, field):g}" for field in fields)
+        return f"iinfo({shown}, dtype={self.dtype})"

@@ -4,7 +4,8 @@
 class TtError(RuntimeError):
     """A failed call of tt.
 
-    code, op, arg, arg_index and shapes say what was wrong; __cause__ is the exception of a callback."""
+    code, op, arg, arg_index and shapes say what was wrong; __cause__ is the exception of a
+    callback."""
 
     code, op, arg, arg_index, shapes = 0, "", "", -1, ()
 

@@ -26,10 +26,14 @@ static void native_hardtanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::hardtanh_backward(g0, input, min_val, max_val);
   }
 }
-static constinit const NodeType native_hardtanh_type = {"native_hardtanh", native_hardtanh_apply, destroy_saved<native_hardtanh_saved>, sizeof(native_hardtanh_saved), false};
-static TensorRef native_hardtanh_autograd(Call c, const Tensor& input, double min_val, double max_val) {
+static constinit const NodeType native_hardtanh_type = {"native_hardtanh", native_hardtanh_apply,
+                                                        destroy_saved<native_hardtanh_saved>,
+                                                        sizeof(native_hardtanh_saved), false};
+static TensorRef native_hardtanh_autograd(Call c, const Tensor& input, double min_val,
+                                          double max_val) {
   const bool n0 = needs_grad(input);
-  if (!(n0)) return redispatch(op_native_hardtanh, c.keys & kBelowAutograd, input, min_val, max_val);
+  if (!(n0)) return redispatch(op_native_hardtanh, c.keys & kBelowAutograd, input, min_val,
+                               max_val);
   NodeRef node = new_node(&native_hardtanh_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) native_hardtanh_saved;
@@ -42,12 +46,19 @@ static TensorRef native_hardtanh_autograd(Call c, const Tensor& input, double mi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo native_hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_hardtanh_schema = {"native_hardtanh", "native_hardtanh", "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor", native_hardtanh_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl, native_hardtanh_autograd);
+static constexpr ArgInfo native_hardtanh_args[] = {{"input", ArgType::kTensor, false, false},
+                                                   {"min_val", ArgType::kFloat, false, false},
+                                                   {"max_val", ArgType::kFloat, false, false}};
+static constexpr OpSchema native_hardtanh_schema = {"native_hardtanh", "native_hardtanh",
+    "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
+    native_hardtanh_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh =
+    make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl,
+                                                      native_hardtanh_autograd);
 static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
   const bool n0 = needs_grad(input);
-  if (!(n0)) return redispatch(op_native_hardtanh_, c.keys & kBelowAutograd, input, min_val, max_val);
+  if (!(n0)) return redispatch(op_native_hardtanh_, c.keys & kBelowAutograd, input, min_val,
+                               max_val);
   NodeRef node = new_node(&native_hardtanh_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) native_hardtanh_saved;
@@ -60,9 +71,14 @@ static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, dou
   redispatch(op_native_hardtanh_, c.keys & kBelowAutograd, input, min_val, max_val);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo native_hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_hardtanh__schema = {"native_hardtanh_", "native_hardtanh_", "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor", native_hardtanh__args, 3, 0, true, false, true, false};
-constinit Op<void(Tensor&, double, double)> op_native_hardtanh_ = make_op<void, Tensor&, double, double>(&native_hardtanh__schema, native_hardtanh__impl, native_hardtanh__autograd);
+static constexpr ArgInfo native_hardtanh__args[] = {{"input", ArgType::kTensor, true, false},
+                                                    {"min_val", ArgType::kFloat, false, false},
+                                                    {"max_val", ArgType::kFloat, false, false}};
+static constexpr OpSchema native_hardtanh__schema = {"native_hardtanh_", "native_hardtanh_",
+    "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
+    native_hardtanh__args, 3, 0, true, false, true, false};
+constinit Op<void(Tensor&, double, double)> op_native_hardtanh_ = make_op<void, Tensor&, double,
+    double>(&native_hardtanh__schema, native_hardtanh__impl, native_hardtanh__autograd);
 
 // ---- hardtanh_backward ----
 struct hardtanh_backward_saved {
@@ -86,11 +102,15 @@ static void hardtanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType hardtanh_backward_type = {"hardtanh_backward", hardtanh_backward_apply, destroy_saved<hardtanh_backward_saved>, sizeof(hardtanh_backward_saved), false};
-static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input, double min_val, double max_val) {
+static constinit const NodeType hardtanh_backward_type = {"hardtanh_backward",
+    hardtanh_backward_apply, destroy_saved<hardtanh_backward_saved>,
+    sizeof(hardtanh_backward_saved), false};
+static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                            double min_val, double max_val) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
-  if (!(n0 | n1)) return redispatch(op_hardtanh_backward, c.keys & kBelowAutograd, grad, input, min_val, max_val);
+  if (!(n0 | n1)) return redispatch(op_hardtanh_backward, c.keys & kBelowAutograd, grad, input,
+                                    min_val, max_val);
   NodeRef node = new_node(&hardtanh_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) hardtanh_backward_saved;
@@ -100,39 +120,66 @@ static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Te
   if (n0) s.input.save(input);
   s.min_val = min_val;
   s.max_val = max_val;
-  auto out = redispatch(op_hardtanh_backward, c.keys & kBelowAutograd, grad, input, min_val, max_val);
+  auto out = redispatch(op_hardtanh_backward, c.keys & kBelowAutograd, grad, input, min_val,
+                        max_val);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo hardtanh_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
-static constexpr OpSchema hardtanh_backward_schema = {"hardtanh_backward", "hardtanh_backward", "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor", hardtanh_backward_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward = make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema, hardtanh_backward_impl, hardtanh_backward_autograd);
+static constexpr ArgInfo hardtanh_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                     {"input", ArgType::kTensor, false, false},
+                                                     {"min_val", ArgType::kFloat, false, false},
+                                                     {"max_val", ArgType::kFloat, false, false}};
+static constexpr OpSchema hardtanh_backward_schema = {"hardtanh_backward", "hardtanh_backward",
+    "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor",
+    hardtanh_backward_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema,
+    hardtanh_backward_impl, hardtanh_backward_autograd);
 
 // ---- hardtanh ----
-static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh = make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
+static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, false},
+                                            {"min_val", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = -1.0}},
+                                            {"max_val", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh",
+    "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args,
+    3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh =
+    make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
 static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
-  if (!(needs_grad(input))) return redispatch(op_hardtanh_, c.keys & kBelowAutograd, input, min_val, max_val);
+  if (!(needs_grad(input))) return redispatch(op_hardtanh_, c.keys & kBelowAutograd, input, min_val,
+                                              max_val);
   const TensorRef before = overwritten(input);
   replace_values(input, *dispatch(op_hardtanh, *before, min_val, max_val));
 }
-static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false}, {"min_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh_", "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double, double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
+static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, false},
+                                             {"min_val", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = -1.0}},
+                                             {"max_val", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh_",
+    "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor",
+    hardtanh__args, 3, 0, false, false, false, true};
+constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double,
+    double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
 
 // ---- relu6 ----
 static constexpr ArgInfo relu6_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema relu6_schema = {"relu6", "relu6", "relu6(input: Tensor) -> Tensor", relu6_args, 1, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema, relu6_impl, nullptr);
+static constexpr OpSchema relu6_schema = {"relu6", "relu6", "relu6(input: Tensor) -> Tensor",
+                                          relu6_args, 1, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema,
+    relu6_impl, nullptr);
 static void relu6__autograd(Call c, Tensor& input) {
   if (!(needs_grad(input))) return redispatch(op_relu6_, c.keys & kBelowAutograd, input);
   const TensorRef before = overwritten(input);
   replace_values(input, *dispatch(op_relu6, *before));
 }
 static constexpr ArgInfo relu6__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema relu6__schema = {"relu6_", "relu6_", "relu6(input: Tensor) -> Tensor", relu6__args, 1, 0, true, false, false, true};
-constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl, relu6__autograd);
+static constexpr OpSchema relu6__schema = {"relu6_", "relu6_", "relu6(input: Tensor) -> Tensor",
+                                           relu6__args, 1, 0, true, false, false, true};
+constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl,
+    relu6__autograd);
 
 // ---- leaky_relu ----
 struct leaky_relu_saved {
@@ -150,7 +197,9 @@ static void leaky_relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::leaky_relu_backward(g0, input, negative_slope);
   }
 }
-static constinit const NodeType leaky_relu_type = {"leaky_relu", leaky_relu_apply, destroy_saved<leaky_relu_saved>, sizeof(leaky_relu_saved), false};
+static constinit const NodeType leaky_relu_type = {"leaky_relu", leaky_relu_apply,
+                                                   destroy_saved<leaky_relu_saved>,
+                                                   sizeof(leaky_relu_saved), false};
 static TensorRef leaky_relu_autograd(Call c, const Tensor& input, double negative_slope) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_leaky_relu, c.keys & kBelowAutograd, input, negative_slope);
@@ -165,9 +214,14 @@ static TensorRef leaky_relu_autograd(Call c, const Tensor& input, double negativ
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
-static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&, double>(&leaky_relu_schema, leaky_relu_impl, leaky_relu_autograd);
+static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"negative_slope", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.01}}};
+static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu",
+    "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu_args, 2, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&,
+    double>(&leaky_relu_schema, leaky_relu_impl, leaky_relu_autograd);
 static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_leaky_relu_, c.keys & kBelowAutograd, input, negative_slope);
@@ -182,9 +236,14 @@ static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
   redispatch(op_leaky_relu_, c.keys & kBelowAutograd, input, negative_slope);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false}, {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
-static constexpr OpSchema leaky_relu__schema = {"leaky_relu_", "leaky_relu_", "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&, double>(&leaky_relu__schema, leaky_relu__impl, leaky_relu__autograd);
+static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false},
+                                               {"negative_slope", ArgType::kFloat, false, true, 0,
+                                                ArgDefault::kFloat, {.f = 0.01}}};
+static constexpr OpSchema leaky_relu__schema = {"leaky_relu_", "leaky_relu_",
+    "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu__args, 2, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&,
+    double>(&leaky_relu__schema, leaky_relu__impl, leaky_relu__autograd);
 
 // ---- leaky_relu_backward ----
 struct leaky_relu_backward_saved {
@@ -206,11 +265,15 @@ static void leaky_relu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType leaky_relu_backward_type = {"leaky_relu_backward", leaky_relu_backward_apply, destroy_saved<leaky_relu_backward_saved>, sizeof(leaky_relu_backward_saved), false};
-static TensorRef leaky_relu_backward_autograd(Call c, const Tensor& grad, const Tensor& input, double negative_slope) {
+static constinit const NodeType leaky_relu_backward_type = {"leaky_relu_backward",
+    leaky_relu_backward_apply, destroy_saved<leaky_relu_backward_saved>,
+    sizeof(leaky_relu_backward_saved), false};
+static TensorRef leaky_relu_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                              double negative_slope) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
-  if (!(n0 | n1)) return redispatch(op_leaky_relu_backward, c.keys & kBelowAutograd, grad, input, negative_slope);
+  if (!(n0 | n1)) return redispatch(op_leaky_relu_backward, c.keys & kBelowAutograd, grad, input,
+                                    negative_slope);
   NodeRef node = new_node(&leaky_relu_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) leaky_relu_backward_saved;
@@ -219,13 +282,22 @@ static TensorRef leaky_relu_backward_autograd(Call c, const Tensor& grad, const 
   if (n1) n.set_edge(1, input);
   if (n0) s.input.save(input);
   s.negative_slope = negative_slope;
-  auto out = redispatch(op_leaky_relu_backward, c.keys & kBelowAutograd, grad, input, negative_slope);
+  auto out = redispatch(op_leaky_relu_backward, c.keys & kBelowAutograd, grad, input,
+                        negative_slope);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo leaky_relu_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"negative_slope", ArgType::kFloat, false, false}};
-static constexpr OpSchema leaky_relu_backward_schema = {"leaky_relu_backward", "leaky_relu_backward", "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor", leaky_relu_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward = make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema, leaky_relu_backward_impl, leaky_relu_backward_autograd);
+static constexpr ArgInfo leaky_relu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"input", ArgType::kTensor, false, false},
+                                                       {"negative_slope", ArgType::kFloat, false,
+                                                        false}};
+static constexpr OpSchema leaky_relu_backward_schema = {"leaky_relu_backward",
+                                                        "leaky_relu_backward",
+    "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor",
+    leaky_relu_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema,
+    leaky_relu_backward_impl, leaky_relu_backward_autograd);
 
 // ---- elu ----
 struct elu_saved {
@@ -243,7 +315,8 @@ static void elu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::elu_backward(g0, input, alpha);
   }
 }
-static constinit const NodeType elu_type = {"elu", elu_apply, destroy_saved<elu_saved>, sizeof(elu_saved), false};
+static constinit const NodeType elu_type = {"elu", elu_apply, destroy_saved<elu_saved>,
+                                            sizeof(elu_saved), false};
 static TensorRef elu_autograd(Call c, const Tensor& input, double alpha) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_elu, c.keys & kBelowAutograd, input, alpha);
@@ -258,9 +331,14 @@ static TensorRef elu_autograd(Call c, const Tensor& input, double alpha) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema elu_schema = {"elu", "elu", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&, double>(&elu_schema, elu_impl, elu_autograd);
+static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false},
+                                       {"alpha", ArgType::kFloat, false, true, 0,
+                                        ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema elu_schema =
+    {"elu", "elu", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&,
+    double>(&elu_schema, elu_impl, elu_autograd);
 static void elu__autograd(Call c, Tensor& input, double alpha) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_elu_, c.keys & kBelowAutograd, input, alpha);
@@ -275,9 +353,14 @@ static void elu__autograd(Call c, Tensor& input, double alpha) {
   redispatch(op_elu_, c.keys & kBelowAutograd, input, alpha);
   commit_inplace(input, std::move(prepared));
 }
-static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false}, {"alpha", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema elu__schema = {"elu_", "elu_", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema, elu__impl, elu__autograd);
+static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false},
+                                        {"alpha", ArgType::kFloat, false, true, 0,
+                                         ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema elu__schema =
+    {"elu_", "elu_", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu__args, 2, 0, true,
+     false, false, false};
+constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema,
+    elu__impl, elu__autograd);
 
 // ---- elu_backward ----
 struct elu_backward_saved {
@@ -302,11 +385,15 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     const Tensor& input = *input_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = op::masked_fill(op::elu_backward(op::mul(g0, grad), input, alpha), op::logical_not(op::lt(input, 0)), 0);
+    out[1] = op::masked_fill(op::elu_backward(op::mul(g0, grad), input, alpha),
+                             op::logical_not(op::lt(input, 0)), 0);
   }
 }
-static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply, destroy_saved<elu_backward_saved>, sizeof(elu_backward_saved), false};
-static TensorRef elu_backward_autograd(Call c, const Tensor& grad, const Tensor& input, double alpha) {
+static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply,
+                                                     destroy_saved<elu_backward_saved>,
+                                                     sizeof(elu_backward_saved), false};
+static TensorRef elu_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                       double alpha) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
   if (!(n0 | n1)) return redispatch(op_elu_backward, c.keys & kBelowAutograd, grad, input, alpha);
@@ -323,20 +410,35 @@ static TensorRef elu_backward_autograd(Call c, const Tensor& grad, const Tensor&
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo elu_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"alpha", ArgType::kFloat, false, false}};
-static constexpr OpSchema elu_backward_schema = {"elu_backward", "elu_backward", "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", elu_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward = make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema, elu_backward_impl, elu_backward_autograd);
+static constexpr ArgInfo elu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                {"input", ArgType::kTensor, false, false},
+                                                {"alpha", ArgType::kFloat, false, false}};
+static constexpr OpSchema elu_backward_schema = {"elu_backward", "elu_backward",
+    "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", elu_backward_args, 3, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema,
+    elu_backward_impl, elu_backward_autograd);
 
 // ---- gelu ----
-static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false}, {"approximate", ArgType::kEnum, false, true, kApproximateValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gelu_schema = {"gelu", "gelu", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&, int64_t>(&gelu_schema, impl::gelu, nullptr);
+static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false},
+                                        {"approximate", ArgType::kEnum, false, true,
+                                         kApproximateValues, ArgDefault::kInt, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gelu_schema =
+    {"gelu", "gelu", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
+     gelu_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&,
+    int64_t>(&gelu_schema, impl::gelu, nullptr);
 static void gelu_into_autograd(Call c, const Tensor& input, int64_t approximate, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gelu_into, c.keys & kBelowAutograd, input, approximate, dst);
 }
-static constexpr OpSchema gelu_into_schema = {"gelu_into", "gelu_into", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into = make_op<void, const Tensor&, int64_t, Tensor&>(&gelu_into_schema, gelu_into_impl, gelu_into_autograd);
+static constexpr OpSchema gelu_into_schema = {"gelu_into", "gelu_into",
+    "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 3, 0,
+    false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into = make_op<void, const Tensor&,
+    int64_t, Tensor&>(&gelu_into_schema, gelu_into_impl, gelu_into_autograd);
 
 // ---- gelu_exact ----
 struct gelu_exact_saved {
@@ -352,7 +454,9 @@ static void gelu_exact_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::gelu_exact_backward(g0, input);
   }
 }
-static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply, destroy_saved<gelu_exact_saved>, sizeof(gelu_exact_saved), false};
+static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply,
+                                                   destroy_saved<gelu_exact_saved>,
+                                                   sizeof(gelu_exact_saved), false};
 static TensorRef gelu_exact_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_gelu_exact, c.keys & kBelowAutograd, input);
@@ -367,8 +471,11 @@ static TensorRef gelu_exact_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo gelu_exact_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_exact_schema = {"gelu_exact", "gelu_exact", "gelu_exact(input: Tensor) -> Tensor", gelu_exact_args, 1, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&)> op_gelu_exact = make_op<TensorRef, const Tensor&>(&gelu_exact_schema, gelu_exact_impl, gelu_exact_autograd);
+static constexpr OpSchema gelu_exact_schema = {"gelu_exact", "gelu_exact",
+                                               "gelu_exact(input: Tensor) -> Tensor",
+                                               gelu_exact_args, 1, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&)> op_gelu_exact =
+    make_op<TensorRef, const Tensor&>(&gelu_exact_schema, gelu_exact_impl, gelu_exact_autograd);
 
 // ---- gelu_exact_backward ----
 struct gelu_exact_backward_saved {
@@ -393,7 +500,9 @@ static void gelu_exact_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = formula::gelu_exact_second(op::mul(g0, grad), input);
   }
 }
-static constinit const NodeType gelu_exact_backward_type = {"gelu_exact_backward", gelu_exact_backward_apply, destroy_saved<gelu_exact_backward_saved>, sizeof(gelu_exact_backward_saved), false};
+static constinit const NodeType gelu_exact_backward_type = {"gelu_exact_backward",
+    gelu_exact_backward_apply, destroy_saved<gelu_exact_backward_saved>,
+    sizeof(gelu_exact_backward_saved), false};
 static TensorRef gelu_exact_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -410,9 +519,16 @@ static TensorRef gelu_exact_backward_autograd(Call c, const Tensor& grad, const 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo gelu_exact_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_exact_backward_schema = {"gelu_exact_backward", "gelu_exact_backward", "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_exact_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_exact_backward_schema, gelu_exact_backward_impl, gelu_exact_backward_autograd);
+static constexpr ArgInfo gelu_exact_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema gelu_exact_backward_schema = {"gelu_exact_backward",
+                                                        "gelu_exact_backward",
+    "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_exact_backward_args, 2, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_exact_backward_schema,
+                                                     gelu_exact_backward_impl,
+                                                     gelu_exact_backward_autograd);
 
 // ---- gelu_tanh ----
 struct gelu_tanh_saved {
@@ -428,7 +544,9 @@ static void gelu_tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::gelu_tanh_backward(g0, input);
   }
 }
-static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply, destroy_saved<gelu_tanh_saved>, sizeof(gelu_tanh_saved), false};
+static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply,
+                                                  destroy_saved<gelu_tanh_saved>,
+                                                  sizeof(gelu_tanh_saved), false};
 static TensorRef gelu_tanh_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_gelu_tanh, c.keys & kBelowAutograd, input);
@@ -443,8 +561,11 @@ static TensorRef gelu_tanh_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo gelu_tanh_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_tanh_schema = {"gelu_tanh", "gelu_tanh", "gelu_tanh(input: Tensor) -> Tensor", gelu_tanh_args, 1, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&)> op_gelu_tanh = make_op<TensorRef, const Tensor&>(&gelu_tanh_schema, gelu_tanh_impl, gelu_tanh_autograd);
+static constexpr OpSchema gelu_tanh_schema = {"gelu_tanh", "gelu_tanh",
+                                              "gelu_tanh(input: Tensor) -> Tensor", gelu_tanh_args,
+                                              1, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&)> op_gelu_tanh =
+    make_op<TensorRef, const Tensor&>(&gelu_tanh_schema, gelu_tanh_impl, gelu_tanh_autograd);
 
 // ---- gelu_tanh_backward ----
 struct gelu_tanh_backward_saved {
@@ -469,7 +590,9 @@ static void gelu_tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = formula::gelu_tanh_second(op::mul(g0, grad), input);
   }
 }
-static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh_backward", gelu_tanh_backward_apply, destroy_saved<gelu_tanh_backward_saved>, sizeof(gelu_tanh_backward_saved), false};
+static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh_backward",
+    gelu_tanh_backward_apply, destroy_saved<gelu_tanh_backward_saved>,
+    sizeof(gelu_tanh_backward_saved), false};
 static TensorRef gelu_tanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -486,9 +609,15 @@ static TensorRef gelu_tanh_backward_autograd(Call c, const Tensor& grad, const T
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo gelu_tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema gelu_tanh_backward_schema = {"gelu_tanh_backward", "gelu_tanh_backward", "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_tanh_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_tanh_backward_schema, gelu_tanh_backward_impl, gelu_tanh_backward_autograd);
+static constexpr ArgInfo gelu_tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                      {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema gelu_tanh_backward_schema = {"gelu_tanh_backward", "gelu_tanh_backward",
+    "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_tanh_backward_args, 2, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_tanh_backward_schema,
+                                                     gelu_tanh_backward_impl,
+                                                     gelu_tanh_backward_autograd);
 
 // ---- silu ----
 struct silu_saved {
@@ -504,7 +633,8 @@ static void silu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::silu_backward(g0, input);
   }
 }
-static constinit const NodeType silu_type = {"silu", silu_apply, destroy_saved<silu_saved>, sizeof(silu_saved), false};
+static constinit const NodeType silu_type = {"silu", silu_apply, destroy_saved<silu_saved>,
+                                             sizeof(silu_saved), false};
 static TensorRef silu_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_silu, c.keys & kBelowAutograd, input);
@@ -519,8 +649,10 @@ static TensorRef silu_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo silu_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema silu_schema = {"silu", "silu", "silu(input: Tensor) -> Tensor", silu_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema, silu_impl, silu_autograd);
+static constexpr OpSchema silu_schema = {"silu", "silu", "silu(input: Tensor) -> Tensor", silu_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema,
+    silu_impl, silu_autograd);
 static void silu__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_silu_, c.keys & kBelowAutograd, input);
@@ -535,8 +667,10 @@ static void silu__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo silu__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema silu__schema = {"silu_", "silu_", "silu(input: Tensor) -> Tensor", silu__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__impl, silu__autograd);
+static constexpr OpSchema silu__schema = {"silu_", "silu_", "silu(input: Tensor) -> Tensor",
+                                          silu__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__impl,
+    silu__autograd);
 
 // ---- silu_backward ----
 struct silu_backward_saved {
@@ -561,7 +695,9 @@ static void silu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::silu_second(op::mul(op::conj(g0), grad), input);
   }
 }
-static constinit const NodeType silu_backward_type = {"silu_backward", silu_backward_apply, destroy_saved<silu_backward_saved>, sizeof(silu_backward_saved), false};
+static constinit const NodeType silu_backward_type = {"silu_backward", silu_backward_apply,
+                                                      destroy_saved<silu_backward_saved>,
+                                                      sizeof(silu_backward_saved), false};
 static TensorRef silu_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -578,9 +714,14 @@ static TensorRef silu_backward_autograd(Call c, const Tensor& grad, const Tensor
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo silu_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema silu_backward_schema = {"silu_backward", "silu_backward", "silu_backward(grad: Tensor, input: Tensor) -> Tensor", silu_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&silu_backward_schema, silu_backward_impl, silu_backward_autograd);
+static constexpr ArgInfo silu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema silu_backward_schema = {"silu_backward", "silu_backward",
+    "silu_backward(grad: Tensor, input: Tensor) -> Tensor", silu_backward_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&silu_backward_schema, silu_backward_impl,
+                                                     silu_backward_autograd);
 
 // ---- mish ----
 struct mish_saved {
@@ -596,7 +737,8 @@ static void mish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mish_backward(g0, input);
   }
 }
-static constinit const NodeType mish_type = {"mish", mish_apply, destroy_saved<mish_saved>, sizeof(mish_saved), false};
+static constinit const NodeType mish_type = {"mish", mish_apply, destroy_saved<mish_saved>,
+                                             sizeof(mish_saved), false};
 static TensorRef mish_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_mish, c.keys & kBelowAutograd, input);
@@ -611,8 +753,10 @@ static TensorRef mish_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo mish_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema mish_schema = {"mish", "mish", "mish(input: Tensor) -> Tensor", mish_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema, mish_impl, mish_autograd);
+static constexpr OpSchema mish_schema = {"mish", "mish", "mish(input: Tensor) -> Tensor", mish_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema,
+    mish_impl, mish_autograd);
 static void mish__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_mish_, c.keys & kBelowAutograd, input);
@@ -627,8 +771,10 @@ static void mish__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo mish__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema mish__schema = {"mish_", "mish_", "mish(input: Tensor) -> Tensor", mish__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__impl, mish__autograd);
+static constexpr OpSchema mish__schema = {"mish_", "mish_", "mish(input: Tensor) -> Tensor",
+                                          mish__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__impl,
+    mish__autograd);
 
 // ---- mish_backward ----
 struct mish_backward_saved {
@@ -653,7 +799,9 @@ static void mish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::mish_second(op::mul(g0, grad), input);
   }
 }
-static constinit const NodeType mish_backward_type = {"mish_backward", mish_backward_apply, destroy_saved<mish_backward_saved>, sizeof(mish_backward_saved), false};
+static constinit const NodeType mish_backward_type = {"mish_backward", mish_backward_apply,
+                                                      destroy_saved<mish_backward_saved>,
+                                                      sizeof(mish_backward_saved), false};
 static TensorRef mish_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -670,9 +818,14 @@ static TensorRef mish_backward_autograd(Call c, const Tensor& grad, const Tensor
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mish_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema mish_backward_schema = {"mish_backward", "mish_backward", "mish_backward(grad: Tensor, input: Tensor) -> Tensor", mish_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&mish_backward_schema, mish_backward_impl, mish_backward_autograd);
+static constexpr ArgInfo mish_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema mish_backward_schema = {"mish_backward", "mish_backward",
+    "mish_backward(grad: Tensor, input: Tensor) -> Tensor", mish_backward_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&mish_backward_schema, mish_backward_impl,
+                                                     mish_backward_autograd);
 
 // ---- softplus ----
 struct softplus_saved {
@@ -692,7 +845,9 @@ static void softplus_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::softplus_backward(g0, input, beta, threshold);
   }
 }
-static constinit const NodeType softplus_type = {"softplus", softplus_apply, destroy_saved<softplus_saved>, sizeof(softplus_saved), false};
+static constinit const NodeType softplus_type = {"softplus", softplus_apply,
+                                                 destroy_saved<softplus_saved>,
+                                                 sizeof(softplus_saved), false};
 static TensorRef softplus_autograd(Call c, const Tensor& input, double beta, double threshold) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_softplus, c.keys & kBelowAutograd, input, beta, threshold);
@@ -708,15 +863,29 @@ static TensorRef softplus_autograd(Call c, const Tensor& input, double beta, dou
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"threshold", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 20.0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softplus_schema = {"softplus", "softplus", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, double, double)> op_softplus = make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl, softplus_autograd);
-static void softplus_into_autograd(Call c, const Tensor& input, double beta, double threshold, Tensor& dst) {
+static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false},
+                                            {"beta", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 1.0}},
+                                            {"threshold", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 20.0}},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema softplus_schema = {"softplus", "softplus",
+    "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args,
+    3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, double, double)> op_softplus =
+    make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl,
+                                                      softplus_autograd);
+static void softplus_into_autograd(Call c, const Tensor& input, double beta, double threshold,
+                                   Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softplus_into, c.keys & kBelowAutograd, input, beta, threshold, dst);
 }
-static constexpr OpSchema softplus_into_schema = {"softplus_into", "softplus_into", "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into = make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_impl, softplus_into_autograd);
+static constexpr OpSchema softplus_into_schema = {"softplus_into", "softplus_into",
+    "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args,
+    4, 0, true, false, false, false};
+constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into =
+    make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_impl,
+    softplus_into_autograd);
 
 // ---- softplus_backward ----
 struct softplus_backward_saved {
@@ -747,11 +916,15 @@ static void softplus_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = formula::softplus_second(op::mul(g0, grad), input, beta, threshold);
   }
 }
-static constinit const NodeType softplus_backward_type = {"softplus_backward", softplus_backward_apply, destroy_saved<softplus_backward_saved>, sizeof(softplus_backward_saved), false};
-static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Tensor& input, double beta, double threshold) {
+static constinit const NodeType softplus_backward_type = {"softplus_backward",
+    softplus_backward_apply, destroy_saved<softplus_backward_saved>,
+    sizeof(softplus_backward_saved), false};
+static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                            double beta, double threshold) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
-  if (!(n0 | n1)) return redispatch(op_softplus_backward, c.keys & kBelowAutograd, grad, input, beta, threshold);
+  if (!(n0 | n1)) return redispatch(op_softplus_backward, c.keys & kBelowAutograd, grad, input,
+                                    beta, threshold);
   NodeRef node = new_node(&softplus_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) softplus_backward_saved;
@@ -762,13 +935,21 @@ static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Te
   s.input.save(input);
   s.beta = beta;
   s.threshold = threshold;
-  auto out = redispatch(op_softplus_backward, c.keys & kBelowAutograd, grad, input, beta, threshold);
+  auto out = redispatch(op_softplus_backward, c.keys & kBelowAutograd, grad, input, beta,
+                        threshold);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo softplus_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}, {"threshold", ArgType::kFloat, false, false}};
-static constexpr OpSchema softplus_backward_schema = {"softplus_backward", "softplus_backward", "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor", softplus_backward_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward = make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema, softplus_backward_impl, softplus_backward_autograd);
+static constexpr ArgInfo softplus_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                     {"input", ArgType::kTensor, false, false},
+                                                     {"beta", ArgType::kFloat, false, false},
+                                                     {"threshold", ArgType::kFloat, false, false}};
+static constexpr OpSchema softplus_backward_schema = {"softplus_backward", "softplus_backward",
+    "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor",
+    softplus_backward_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema,
+    softplus_backward_impl, softplus_backward_autograd);
 
 // ---- logsigmoid ----
 struct logsigmoid_saved {
@@ -784,7 +965,9 @@ static void logsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::logsigmoid_backward(g0, input);
   }
 }
-static constinit const NodeType logsigmoid_type = {"logsigmoid", logsigmoid_apply, destroy_saved<logsigmoid_saved>, sizeof(logsigmoid_saved), false};
+static constinit const NodeType logsigmoid_type = {"logsigmoid", logsigmoid_apply,
+                                                   destroy_saved<logsigmoid_saved>,
+                                                   sizeof(logsigmoid_saved), false};
 static TensorRef logsigmoid_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_logsigmoid, c.keys & kBelowAutograd, input);
@@ -798,15 +981,23 @@ static TensorRef logsigmoid_autograd(Call c, const Tensor& input) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsigmoid_schema = {"logsigmoid", "logsigmoid", "logsigmoid(input: Tensor) -> Tensor", logsigmoid_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_logsigmoid = make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_impl, logsigmoid_autograd);
+static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logsigmoid_schema = {"logsigmoid", "logsigmoid",
+                                               "logsigmoid(input: Tensor) -> Tensor",
+                                               logsigmoid_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_logsigmoid =
+    make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_impl, logsigmoid_autograd);
 static void logsigmoid_into_autograd(Call c, const Tensor& input, Tensor& dst) {
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsigmoid_into, c.keys & kBelowAutograd, input, dst);
 }
-static constexpr OpSchema logsigmoid_into_schema = {"logsigmoid_into", "logsigmoid_into", "logsigmoid(input: Tensor) -> Tensor", logsigmoid_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&, Tensor&>(&logsigmoid_into_schema, logsigmoid_into_impl, logsigmoid_into_autograd);
+static constexpr OpSchema logsigmoid_into_schema = {"logsigmoid_into", "logsigmoid_into",
+                                                    "logsigmoid(input: Tensor) -> Tensor",
+                                                    logsigmoid_args, 2, 0, true, false, false,
+                                                    false};
+constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&,
+    Tensor&>(&logsigmoid_into_schema, logsigmoid_into_impl, logsigmoid_into_autograd);
 
 // ---- logsigmoid_backward ----
 struct logsigmoid_backward_saved {
@@ -828,10 +1019,13 @@ static void logsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     const TensorRef input_ref = s.input.get(n);
     const Tensor& input = *input_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::neg(op::mul(op::mul(op::mul(g0, grad), op::sigmoid(input)), op::sigmoid(op::neg(input))));
+    out[1] = op::neg(op::mul(op::mul(op::mul(g0, grad), op::sigmoid(input)),
+                             op::sigmoid(op::neg(input))));
   }
 }
-static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward", logsigmoid_backward_apply, destroy_saved<logsigmoid_backward_saved>, sizeof(logsigmoid_backward_saved), false};
+static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward",
+    logsigmoid_backward_apply, destroy_saved<logsigmoid_backward_saved>,
+    sizeof(logsigmoid_backward_saved), false};
 static TensorRef logsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -848,9 +1042,16 @@ static TensorRef logsigmoid_backward_autograd(Call c, const Tensor& grad, const 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo logsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema logsigmoid_backward_schema = {"logsigmoid_backward", "logsigmoid_backward", "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", logsigmoid_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&logsigmoid_backward_schema, logsigmoid_backward_impl, logsigmoid_backward_autograd);
+static constexpr ArgInfo logsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema logsigmoid_backward_schema = {"logsigmoid_backward",
+                                                        "logsigmoid_backward",
+    "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", logsigmoid_backward_args, 2, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&logsigmoid_backward_schema,
+                                                     logsigmoid_backward_impl,
+                                                     logsigmoid_backward_autograd);
 
 // ---- hardswish ----
 struct hardswish_saved {
@@ -866,7 +1067,9 @@ static void hardswish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::hardswish_backward(g0, input);
   }
 }
-static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply, destroy_saved<hardswish_saved>, sizeof(hardswish_saved), false};
+static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply,
+                                                  destroy_saved<hardswish_saved>,
+                                                  sizeof(hardswish_saved), false};
 static TensorRef hardswish_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardswish, c.keys & kBelowAutograd, input);
@@ -881,8 +1084,11 @@ static TensorRef hardswish_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo hardswish_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardswish_schema = {"hardswish", "hardswish", "hardswish(input: Tensor) -> Tensor", hardswish_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_hardswish = make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, hardswish_autograd);
+static constexpr OpSchema hardswish_schema = {"hardswish", "hardswish",
+                                              "hardswish(input: Tensor) -> Tensor", hardswish_args,
+                                              1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_hardswish =
+    make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, hardswish_autograd);
 static void hardswish__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardswish_, c.keys & kBelowAutograd, input);
@@ -897,8 +1103,11 @@ static void hardswish__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo hardswish__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardswish__schema = {"hardswish_", "hardswish_", "hardswish(input: Tensor) -> Tensor", hardswish__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema, hardswish__impl, hardswish__autograd);
+static constexpr OpSchema hardswish__schema = {"hardswish_", "hardswish_",
+                                               "hardswish(input: Tensor) -> Tensor",
+                                               hardswish__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema,
+    hardswish__impl, hardswish__autograd);
 
 // ---- hardswish_backward ----
 struct hardswish_backward_saved {
@@ -923,7 +1132,9 @@ static void hardswish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::mul(op::hardsigmoid_backward(op::mul(g0, grad), input), 2);
   }
 }
-static constinit const NodeType hardswish_backward_type = {"hardswish_backward", hardswish_backward_apply, destroy_saved<hardswish_backward_saved>, sizeof(hardswish_backward_saved), false};
+static constinit const NodeType hardswish_backward_type = {"hardswish_backward",
+    hardswish_backward_apply, destroy_saved<hardswish_backward_saved>,
+    sizeof(hardswish_backward_saved), false};
 static TensorRef hardswish_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -940,9 +1151,15 @@ static TensorRef hardswish_backward_autograd(Call c, const Tensor& grad, const T
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo hardswish_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardswish_backward_schema = {"hardswish_backward", "hardswish_backward", "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor", hardswish_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&hardswish_backward_schema, hardswish_backward_impl, hardswish_backward_autograd);
+static constexpr ArgInfo hardswish_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                      {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema hardswish_backward_schema = {"hardswish_backward", "hardswish_backward",
+    "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor", hardswish_backward_args, 2, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&hardswish_backward_schema,
+                                                     hardswish_backward_impl,
+                                                     hardswish_backward_autograd);
 
 // ---- hardsigmoid ----
 struct hardsigmoid_saved {
@@ -958,7 +1175,9 @@ static void hardsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::hardsigmoid_backward(g0, input);
   }
 }
-static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply, destroy_saved<hardsigmoid_saved>, sizeof(hardsigmoid_saved), false};
+static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply,
+                                                    destroy_saved<hardsigmoid_saved>,
+                                                    sizeof(hardsigmoid_saved), false};
 static TensorRef hardsigmoid_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardsigmoid, c.keys & kBelowAutograd, input);
@@ -973,8 +1192,11 @@ static TensorRef hardsigmoid_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo hardsigmoid_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardsigmoid_schema = {"hardsigmoid", "hardsigmoid", "hardsigmoid(input: Tensor) -> Tensor", hardsigmoid_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_hardsigmoid = make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl, hardsigmoid_autograd);
+static constexpr OpSchema hardsigmoid_schema = {"hardsigmoid", "hardsigmoid",
+                                                "hardsigmoid(input: Tensor) -> Tensor",
+                                                hardsigmoid_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_hardsigmoid =
+    make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl, hardsigmoid_autograd);
 static void hardsigmoid__autograd(Call c, Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardsigmoid_, c.keys & kBelowAutograd, input);
@@ -989,8 +1211,12 @@ static void hardsigmoid__autograd(Call c, Tensor& input) {
   commit_inplace(input, std::move(prepared));
 }
 static constexpr ArgInfo hardsigmoid__args[] = {{"input", ArgType::kTensor, true, false}};
-static constexpr OpSchema hardsigmoid__schema = {"hardsigmoid_", "hardsigmoid_", "hardsigmoid(input: Tensor) -> Tensor", hardsigmoid__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoid__schema, hardsigmoid__impl, hardsigmoid__autograd);
+static constexpr OpSchema hardsigmoid__schema = {"hardsigmoid_", "hardsigmoid_",
+                                                 "hardsigmoid(input: Tensor) -> Tensor",
+                                                 hardsigmoid__args, 1, 0, true, false, false,
+                                                 false};
+constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoid__schema,
+    hardsigmoid__impl, hardsigmoid__autograd);
 
 // ---- hardsigmoid_backward ----
 struct hardsigmoid_backward_saved {
@@ -1010,7 +1236,9 @@ static void hardsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType hardsigmoid_backward_type = {"hardsigmoid_backward", hardsigmoid_backward_apply, destroy_saved<hardsigmoid_backward_saved>, sizeof(hardsigmoid_backward_saved), false};
+static constinit const NodeType hardsigmoid_backward_type = {"hardsigmoid_backward",
+    hardsigmoid_backward_apply, destroy_saved<hardsigmoid_backward_saved>,
+    sizeof(hardsigmoid_backward_saved), false};
 static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -1026,14 +1254,24 @@ static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo hardsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema hardsigmoid_backward_schema = {"hardsigmoid_backward", "hardsigmoid_backward", "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", hardsigmoid_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema, hardsigmoid_backward_impl, hardsigmoid_backward_autograd);
+static constexpr ArgInfo hardsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                        {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema hardsigmoid_backward_schema = {"hardsigmoid_backward",
+    "hardsigmoid_backward", "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
+    hardsigmoid_backward_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema,
+                                                     hardsigmoid_backward_impl,
+                                                     hardsigmoid_backward_autograd);
 
 // ---- glu ----
-static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema glu_schema = {"glu", "glu", "glu(input: Tensor, dim: Dim = -1) -> Tensor", glu_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&, int64_t>(&glu_schema, impl::glu, nullptr);
+static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false},
+                                       {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                        {.i = -1}}};
+static constexpr OpSchema glu_schema = {"glu", "glu", "glu(input: Tensor, dim: Dim = -1) -> Tensor",
+                                        glu_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&,
+    int64_t>(&glu_schema, impl::glu, nullptr);
 
 // ---- gated ----
 struct gated_saved {
@@ -1058,7 +1296,8 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::gated(op::gated(op::mul(g0, self), gate), op::neg(gate));
   }
 }
-static constinit const NodeType gated_type = {"gated", gated_apply, destroy_saved<gated_saved>, sizeof(gated_saved), false};
+static constinit const NodeType gated_type = {"gated", gated_apply, destroy_saved<gated_saved>,
+                                              sizeof(gated_saved), false};
 static TensorRef gated_autograd(Call c, const Tensor& self, const Tensor& gate) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(gate);
@@ -1075,9 +1314,13 @@ static TensorRef gated_autograd(Call c, const Tensor& self, const Tensor& gate) 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false}, {"gate", ArgType::kTensor, false, false}};
-static constexpr OpSchema gated_schema = {"gated", "gated", "gated(self: Tensor, gate: Tensor) -> Tensor", gated_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&, const Tensor&>(&gated_schema, gated_impl, gated_autograd);
+static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"gate", ArgType::kTensor, false, false}};
+static constexpr OpSchema gated_schema =
+    {"gated", "gated", "gated(self: Tensor, gate: Tensor) -> Tensor", gated_args, 2, 1, true, false,
+     true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&gated_schema, gated_impl, gated_autograd);
 
 // ---- softsign ----
 struct softsign_saved {
@@ -1093,7 +1336,9 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::div(g0, op::square(op::add(op::abs(input), 1)));
   }
 }
-static constinit const NodeType softsign_type = {"softsign", softsign_apply, destroy_saved<softsign_saved>, sizeof(softsign_saved), false};
+static constinit const NodeType softsign_type = {"softsign", softsign_apply,
+                                                 destroy_saved<softsign_saved>,
+                                                 sizeof(softsign_saved), false};
 static TensorRef softsign_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_softsign, c.keys & kBelowAutograd, input);
@@ -1108,8 +1353,11 @@ static TensorRef softsign_autograd(Call c, const Tensor& input) {
   return out;
 }
 static constexpr ArgInfo softsign_args[] = {{"input", ArgType::kTensor, false, false}};
-static constexpr OpSchema softsign_schema = {"softsign", "softsign", "softsign(input: Tensor) -> Tensor", softsign_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_softsign = make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_impl, softsign_autograd);
+static constexpr OpSchema softsign_schema = {"softsign", "softsign",
+                                             "softsign(input: Tensor) -> Tensor", softsign_args, 1,
+                                             1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_softsign =
+    make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_impl, softsign_autograd);
 
 // ---- relu ----
 struct relu_saved {
@@ -1125,7 +1373,8 @@ static void relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::threshold_backward(g0, r0);
   }
 }
-static constinit const NodeType relu_type = {"relu", relu_apply, destroy_saved<relu_saved>, sizeof(relu_saved), false};
+static constinit const NodeType relu_type = {"relu", relu_apply, destroy_saved<relu_saved>,
+                                             sizeof(relu_saved), false};
 static TensorRef relu_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_relu, c.keys & kBelowAutograd, self);
@@ -1140,8 +1389,10 @@ static TensorRef relu_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo relu_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema relu_schema = {"relu", "relu", "relu(self: Tensor) -> Tensor", relu_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema, relu_impl, relu_autograd);
+static constexpr OpSchema relu_schema = {"relu", "relu", "relu(self: Tensor) -> Tensor", relu_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema,
+    relu_impl, relu_autograd);
 static void relu__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_relu_, c.keys & kBelowAutograd, self);
@@ -1157,8 +1408,10 @@ static void relu__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo relu__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema relu__schema = {"relu_", "relu_", "relu(self: Tensor) -> Tensor", relu__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__impl, relu__autograd);
+static constexpr OpSchema relu__schema = {"relu_", "relu_", "relu(self: Tensor) -> Tensor",
+                                          relu__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__impl,
+    relu__autograd);
 
 // ---- threshold_backward ----
 struct threshold_backward_saved {
@@ -1178,7 +1431,9 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType threshold_backward_type = {"threshold_backward", threshold_backward_apply, destroy_saved<threshold_backward_saved>, sizeof(threshold_backward_saved), false};
+static constinit const NodeType threshold_backward_type = {"threshold_backward",
+    threshold_backward_apply, destroy_saved<threshold_backward_saved>,
+    sizeof(threshold_backward_saved), false};
 static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
@@ -1194,8 +1449,14 @@ static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const T
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema threshold_backward_schema = {"threshold_backward", "threshold_backward", "threshold_backward(grad: Tensor, y: Tensor) -> Tensor", threshold_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&threshold_backward_schema, threshold_backward_impl, threshold_backward_autograd);
+static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                      {"y", ArgType::kTensor, false, false}};
+static constexpr OpSchema threshold_backward_schema = {"threshold_backward", "threshold_backward",
+    "threshold_backward(grad: Tensor, y: Tensor) -> Tensor", threshold_backward_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&threshold_backward_schema,
+                                                     threshold_backward_impl,
+                                                     threshold_backward_autograd);
 
 }  // namespace TT_NS

@@ -25,8 +25,10 @@ static void add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::scaled(g0, op::conj(alpha));
   }
 }
-static constinit const NodeType add_type = {"add", add_apply, destroy_saved<add_saved>, sizeof(add_saved), false};
-static TensorRef add_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+static constinit const NodeType add_type = {"add", add_apply, destroy_saved<add_saved>,
+                                            sizeof(add_saved), false};
+static TensorRef add_autograd(Call c, const Tensor& self, const Tensor& other,
+                              const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_add, c.keys & kBelowAutograd, self, other, alpha);
@@ -41,9 +43,16 @@ static TensorRef add_autograd(Call c, const Tensor& self, const Tensor& other, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema add_schema = {"add", "add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl, add_autograd);
+static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"other", ArgType::kTensor, false, false},
+                                       {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt,
+                                        {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema add_schema =
+    {"add", "add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1,
+     true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
+    add_autograd);
 static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -59,15 +68,26 @@ static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scala
   redispatch(op_add_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema add__schema = {"add_", "add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&add__schema, add__impl, add__autograd);
-static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
+static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"alpha", ArgType::kScalar, false, true, 0,
+                                         ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema add__schema =
+    {"add_", "add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3,
+     0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&,
+    const Tensor&, const Scalar&>(&add__schema, add__impl, add__autograd);
+static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+                              Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_add_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema add_into_schema = {"add_into", "add_into", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into = make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema, add_into_impl, add_into_autograd);
+static constexpr OpSchema add_into_schema = {"add_into", "add_into",
+    "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 4, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into =
+    make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema,
+    add_into_impl, add_into_autograd);
 
 // ---- add_scalar ----
 struct add_scalar_saved {
@@ -80,8 +100,11 @@ static void add_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType add_scalar_type = {"add", add_scalar_apply, destroy_saved<add_scalar_saved>, sizeof(add_scalar_saved), false};
-static TensorRef add_scalar_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) {
+static constinit const NodeType add_scalar_type = {"add", add_scalar_apply,
+                                                   destroy_saved<add_scalar_saved>,
+                                                   sizeof(add_scalar_saved), false};
+static TensorRef add_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
+                                     const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_add_scalar, c.keys & kBelowAutograd, self, other, alpha);
   NodeRef node = new_node(&add_scalar_type, 1, 1);
@@ -93,9 +116,17 @@ static TensorRef add_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema add_scalar_schema = {"add_scalar", "add", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema, add_scalar_impl, add_scalar_autograd);
+static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kScalar, false, false},
+                                              {"alpha", ArgType::kScalar, false, true, 0,
+                                               ArgDefault::kInt, {.i = 1}},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema add_scalar_schema = {"add_scalar", "add",
+    "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
+    add_scalar_impl, add_scalar_autograd);
 static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_add_scalar_, c.keys & kBelowAutograd, self, other, alpha);
@@ -108,15 +139,26 @@ static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, cons
   redispatch(op_add_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&, const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, add_scalar__autograd);
-static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
+static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"other", ArgType::kScalar, false, false},
+                                               {"alpha", ArgType::kScalar, false, true, 0,
+                                                ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_",
+    "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&,
+    const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, add_scalar__autograd);
+static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                     const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_add_scalar_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema add_scalar_into_schema = {"add_scalar_into", "add_into", "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into = make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema, add_scalar_into_impl, add_scalar_into_autograd);
+static constexpr OpSchema add_scalar_into_schema = {"add_scalar_into", "add_into",
+    "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema,
+    add_scalar_into_impl, add_scalar_into_autograd);
 
 // ---- sub ----
 struct sub_saved {
@@ -135,8 +177,10 @@ static void sub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-static constinit const NodeType sub_type = {"sub", sub_apply, destroy_saved<sub_saved>, sizeof(sub_saved), false};
-static TensorRef sub_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+static constinit const NodeType sub_type = {"sub", sub_apply, destroy_saved<sub_saved>,
+                                            sizeof(sub_saved), false};
+static TensorRef sub_autograd(Call c, const Tensor& self, const Tensor& other,
+                              const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_sub, c.keys & kBelowAutograd, self, other, alpha);
@@ -151,9 +195,16 @@ static TensorRef sub_autograd(Call c, const Tensor& self, const Tensor& other, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sub_schema = {"sub", "sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl, sub_autograd);
+static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"other", ArgType::kTensor, false, false},
+                                       {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt,
+                                        {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sub_schema =
+    {"sub", "sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1,
+     true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
+    sub_autograd);
 static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -169,15 +220,26 @@ static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scala
   redispatch(op_sub_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema sub__schema = {"sub_", "sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&sub__schema, sub__impl, sub__autograd);
-static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) {
+static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"alpha", ArgType::kScalar, false, true, 0,
+                                         ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema sub__schema =
+    {"sub_", "sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3,
+     0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&,
+    const Tensor&, const Scalar&>(&sub__schema, sub__impl, sub__autograd);
+static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+                              Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sub_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema sub_into_schema = {"sub_into", "sub_into", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into = make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema, sub_into_impl, sub_into_autograd);
+static constexpr OpSchema sub_into_schema = {"sub_into", "sub_into",
+    "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 4, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into =
+    make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema,
+    sub_into_impl, sub_into_autograd);
 
 // ---- sub_scalar ----
 struct sub_scalar_saved {
@@ -190,8 +252,11 @@ static void sub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType sub_scalar_type = {"sub", sub_scalar_apply, destroy_saved<sub_scalar_saved>, sizeof(sub_scalar_saved), false};
-static TensorRef sub_scalar_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) {
+static constinit const NodeType sub_scalar_type = {"sub", sub_scalar_apply,
+                                                   destroy_saved<sub_scalar_saved>,
+                                                   sizeof(sub_scalar_saved), false};
+static TensorRef sub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
+                                     const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sub_scalar, c.keys & kBelowAutograd, self, other, alpha);
   NodeRef node = new_node(&sub_scalar_type, 1, 1);
@@ -203,9 +268,17 @@ static TensorRef sub_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema, sub_scalar_impl, sub_scalar_autograd);
+static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kScalar, false, false},
+                                              {"alpha", ArgType::kScalar, false, true, 0,
+                                               ArgDefault::kInt, {.i = 1}},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub",
+    "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
+    sub_scalar_impl, sub_scalar_autograd);
 static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sub_scalar_, c.keys & kBelowAutograd, self, other, alpha);
@@ -218,15 +291,26 @@ static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, cons
   redispatch(op_sub_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&, const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, sub_scalar__autograd);
-static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) {
+static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"other", ArgType::kScalar, false, false},
+                                               {"alpha", ArgType::kScalar, false, true, 0,
+                                                ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_",
+    "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&,
+    const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, sub_scalar__autograd);
+static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                     const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sub_scalar_into, c.keys & kBelowAutograd, self, other, alpha, dst);
 }
-static constexpr OpSchema sub_scalar_into_schema = {"sub_scalar_into", "sub_into", "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into = make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema, sub_scalar_into_impl, sub_scalar_into_autograd);
+static constexpr OpSchema sub_scalar_into_schema = {"sub_scalar_into", "sub_into",
+    "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema,
+    sub_scalar_into_impl, sub_scalar_into_autograd);
 
 // ---- rsub ----
 struct rsub_saved {
@@ -245,8 +329,10 @@ static void rsub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[1] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_saved<rsub_saved>, sizeof(rsub_saved), false};
-static TensorRef rsub_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_saved<rsub_saved>,
+                                             sizeof(rsub_saved), false};
+static TensorRef rsub_autograd(Call c, const Tensor& self, const Tensor& other,
+                               const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_rsub, c.keys & kBelowAutograd, self, other, alpha);
@@ -261,9 +347,16 @@ static TensorRef rsub_autograd(Call c, const Tensor& self, const Tensor& other, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema rsub_schema = {"rsub", "rsub", "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", rsub_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl, rsub_autograd);
+static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"alpha", ArgType::kScalar, false, true, 0,
+                                         ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema rsub_schema =
+    {"rsub", "rsub", "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", rsub_args, 3,
+     1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl,
+    rsub_autograd);
 
 // ---- rsub_scalar ----
 struct rsub_scalar_saved {
@@ -278,8 +371,11 @@ static void rsub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply, destroy_saved<rsub_scalar_saved>, sizeof(rsub_scalar_saved), false};
-static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) {
+static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply,
+                                                    destroy_saved<rsub_scalar_saved>,
+                                                    sizeof(rsub_scalar_saved), false};
+static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
+                                      const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rsub_scalar, c.keys & kBelowAutograd, self, other, alpha);
   NodeRef node = new_node(&rsub_scalar_type, 1, 1);
@@ -292,9 +388,16 @@ static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema rsub_scalar_schema = {"rsub_scalar", "rsub", "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", rsub_scalar_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar = make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema, rsub_scalar_impl, rsub_scalar_autograd);
+static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kScalar, false, false},
+                                               {"alpha", ArgType::kScalar, false, true, 0,
+                                                ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema rsub_scalar_schema = {"rsub_scalar", "rsub",
+    "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", rsub_scalar_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema,
+    rsub_scalar_impl, rsub_scalar_autograd);
 
 // ---- mul ----
 struct mul_saved {
@@ -317,7 +420,8 @@ static void mul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::mul(g0, op::conj(self));
   }
 }
-static constinit const NodeType mul_type = {"mul", mul_apply, destroy_saved<mul_saved>, sizeof(mul_saved), false};
+static constinit const NodeType mul_type = {"mul", mul_apply, destroy_saved<mul_saved>,
+                                            sizeof(mul_saved), false};
 static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -334,9 +438,13 @@ static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mul_schema = {"mul", "mul", "mul(self: Tensor, other: Tensor) -> Tensor", mul_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&, const Tensor&>(&mul_schema, mul_impl, mul_autograd);
+static constexpr ArgInfo mul_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"other", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mul_schema = {"mul", "mul", "mul(self: Tensor, other: Tensor) -> Tensor",
+                                        mul_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&mul_schema, mul_impl, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -353,15 +461,22 @@ static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
   redispatch(op_mul_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo mul__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema mul__schema = {"mul_", "mul_", "mul(self: Tensor, other: Tensor) -> Tensor", mul__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&, const Tensor&>(&mul__schema, mul__impl, mul__autograd);
+static constexpr ArgInfo mul__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema mul__schema =
+    {"mul_", "mul_", "mul(self: Tensor, other: Tensor) -> Tensor", mul__args, 2, 0, true, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&,
+    const Tensor&>(&mul__schema, mul__impl, mul__autograd);
 static void mul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema mul_into_schema = {"mul_into", "mul_into", "mul(self: Tensor, other: Tensor) -> Tensor", mul_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mul_into_schema, mul_into_impl, mul_into_autograd);
+static constexpr OpSchema mul_into_schema = {"mul_into", "mul_into",
+                                             "mul(self: Tensor, other: Tensor) -> Tensor", mul_args,
+                                             3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&mul_into_schema, mul_into_impl, mul_into_autograd);
 
 // ---- mul_scalar ----
 struct mul_scalar_saved {
@@ -376,7 +491,9 @@ static void mul_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::scaled(g0, op::conj(other));
   }
 }
-static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply, destroy_saved<mul_scalar_saved>, sizeof(mul_scalar_saved), false};
+static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply,
+                                                   destroy_saved<mul_scalar_saved>,
+                                                   sizeof(mul_scalar_saved), false};
 static TensorRef mul_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mul_scalar, c.keys & kBelowAutograd, self, other);
@@ -390,9 +507,15 @@ static TensorRef mul_scalar_autograd(Call c, const Tensor& self, const Scalar& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mul_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mul_scalar_schema = {"mul_scalar", "mul", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl, mul_scalar_autograd);
+static constexpr ArgInfo mul_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kScalar, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mul_scalar_schema = {"mul_scalar", "mul",
+                                               "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
+                                               mul_scalar_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
+                                                     mul_scalar_autograd);
 static void mul_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mul_scalar_, c.keys & kBelowAutograd, self, other);
@@ -406,15 +529,23 @@ static void mul_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   redispatch(op_mul_scalar_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo mul_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema mul_scalar__schema = {"mul_scalar_", "mul_", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&, const Scalar&>(&mul_scalar__schema, mul_scalar__impl, mul_scalar__autograd);
+static constexpr ArgInfo mul_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema mul_scalar__schema = {"mul_scalar_", "mul_",
+                                                "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
+                                                mul_scalar__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&mul_scalar__schema, mul_scalar__impl, mul_scalar__autograd);
 static void mul_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mul_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema mul_scalar_into_schema = {"mul_scalar_into", "mul_into", "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema, mul_scalar_into_impl, mul_scalar_into_autograd);
+static constexpr OpSchema mul_scalar_into_schema = {"mul_scalar_into", "mul_into",
+    "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 3, 0, true, false, false,
+    false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema,
+    mul_scalar_into_impl, mul_scalar_into_autograd);
 
 // ---- div_true ----
 struct div_true_saved {
@@ -439,7 +570,9 @@ static void div_true_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::neg(op::mul(g0, op::conj(op::div_true(op::div_true(self, other), other))));
   }
 }
-static constinit const NodeType div_true_type = {"div_true", div_true_apply, destroy_saved<div_true_saved>, sizeof(div_true_saved), false};
+static constinit const NodeType div_true_type = {"div_true", div_true_apply,
+                                                 destroy_saved<div_true_saved>,
+                                                 sizeof(div_true_saved), false};
 static TensorRef div_true_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -456,9 +589,15 @@ static TensorRef div_true_autograd(Call c, const Tensor& self, const Tensor& oth
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_true_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_true_schema = {"div_true", "div_true", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true = make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl, div_true_autograd);
+static constexpr ArgInfo div_true_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"other", ArgType::kTensor, false, false},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_true_schema = {"div_true", "div_true",
+                                             "div_true(self: Tensor, other: Tensor) -> Tensor",
+                                             div_true_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl,
+                                                     div_true_autograd);
 static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -475,15 +614,23 @@ static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
   redispatch(op_div_true_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo div_true__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_true__schema = {"div_true_", "div_true_", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true__args, 2, 0, true, false, true, false};
-constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&, const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
+static constexpr ArgInfo div_true__args[] = {{"self", ArgType::kTensor, true, false},
+                                             {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema div_true__schema = {"div_true_", "div_true_",
+                                              "div_true(self: Tensor, other: Tensor) -> Tensor",
+                                              div_true__args, 2, 0, true, false, true, false};
+constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&,
+    const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
 static void div_true_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_true_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_true_into_schema = {"div_true_into", "div_true_into", "div_true(self: Tensor, other: Tensor) -> Tensor", div_true_args, 3, 0, true, false, true, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_impl, div_true_into_autograd);
+static constexpr OpSchema div_true_into_schema = {"div_true_into", "div_true_into",
+                                                  "div_true(self: Tensor, other: Tensor) -> Tensor",
+                                                  div_true_args, 3, 0, true, false, true, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_impl,
+    div_true_into_autograd);
 
 // ---- div_true_scalar ----
 struct div_true_scalar_saved {
@@ -498,7 +645,9 @@ static void div_true_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::div_true(g0, op::conj(other));
   }
 }
-static constinit const NodeType div_true_scalar_type = {"div_true", div_true_scalar_apply, destroy_saved<div_true_scalar_saved>, sizeof(div_true_scalar_saved), false};
+static constinit const NodeType div_true_scalar_type = {"div_true", div_true_scalar_apply,
+                                                        destroy_saved<div_true_scalar_saved>,
+                                                        sizeof(div_true_scalar_saved), false};
 static TensorRef div_true_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_true_scalar, c.keys & kBelowAutograd, self, other);
@@ -512,9 +661,15 @@ static TensorRef div_true_scalar_autograd(Call c, const Tensor& self, const Scal
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_true_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_true_scalar_schema = {"div_true_scalar", "div_true", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl, div_true_scalar_autograd);
+static constexpr ArgInfo div_true_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"other", ArgType::kScalar, false, false},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_true_scalar_schema = {"div_true_scalar", "div_true",
+    "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
+                                                     div_true_scalar_autograd);
 static void div_true_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_true_scalar_, c.keys & kBelowAutograd, self, other);
@@ -528,15 +683,24 @@ static void div_true_scalar__autograd(Call c, Tensor& self, const Scalar& other)
   redispatch(op_div_true_scalar_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo div_true_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_true_scalar__schema = {"div_true_scalar_", "div_true_", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar__args, 2, 0, true, false, true, false};
-constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&, const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, div_true_scalar__autograd);
-static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo div_true_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                    {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema div_true_scalar__schema = {"div_true_scalar_", "div_true_",
+    "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar__args, 2, 0, true,
+    false, true, false};
+constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, div_true_scalar__autograd);
+static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                          Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_true_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_true_scalar_into_schema = {"div_true_scalar_into", "div_true_into", "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 3, 0, true, false, true, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_true_scalar_into_schema, div_true_scalar_into_impl, div_true_scalar_into_autograd);
+static constexpr OpSchema div_true_scalar_into_schema = {"div_true_scalar_into", "div_true_into",
+    "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 3, 0, true,
+    false, true, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_true_scalar_into_schema,
+    div_true_scalar_into_impl, div_true_scalar_into_autograd);
 
 // ---- div_floor ----
 struct div_floor_saved {
@@ -555,7 +719,9 @@ static void div_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType div_floor_type = {"div_floor", div_floor_apply, destroy_saved<div_floor_saved>, sizeof(div_floor_saved), false};
+static constinit const NodeType div_floor_type = {"div_floor", div_floor_apply,
+                                                  destroy_saved<div_floor_saved>,
+                                                  sizeof(div_floor_saved), false};
 static TensorRef div_floor_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -571,9 +737,15 @@ static TensorRef div_floor_autograd(Call c, const Tensor& self, const Tensor& ot
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_floor_schema = {"div_floor", "div_floor", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor = make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl, div_floor_autograd);
+static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_floor_schema = {"div_floor", "div_floor",
+                                              "div_floor(self: Tensor, other: Tensor) -> Tensor",
+                                              div_floor_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl,
+                                                     div_floor_autograd);
 static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -589,15 +761,23 @@ static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
   redispatch(op_div_floor_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo div_floor__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_floor__schema = {"div_floor_", "div_floor_", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor__args, 2, 0, true, false, true, false};
-constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&, const Tensor&>(&div_floor__schema, div_floor__impl, div_floor__autograd);
+static constexpr ArgInfo div_floor__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema div_floor__schema = {"div_floor_", "div_floor_",
+                                               "div_floor(self: Tensor, other: Tensor) -> Tensor",
+                                               div_floor__args, 2, 0, true, false, true, false};
+constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&,
+    const Tensor&>(&div_floor__schema, div_floor__impl, div_floor__autograd);
 static void div_floor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_floor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_floor_into_schema = {"div_floor_into", "div_floor_into", "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 3, 0, true, false, true, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_floor_into_schema, div_floor_into_impl, div_floor_into_autograd);
+static constexpr OpSchema div_floor_into_schema = {"div_floor_into", "div_floor_into",
+    "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 3, 0, true, false, true,
+    false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_floor_into_schema,
+    div_floor_into_impl, div_floor_into_autograd);
 
 // ---- div_floor_scalar ----
 struct div_floor_scalar_saved {
@@ -610,7 +790,8 @@ static void div_floor_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType div_floor_scalar_type = {"div_floor", div_floor_scalar_apply, destroy_saved<div_floor_scalar_saved>, sizeof(div_floor_scalar_saved), false};
+static constinit const NodeType div_floor_scalar_type = {"div_floor", div_floor_scalar_apply,
+    destroy_saved<div_floor_scalar_saved>, sizeof(div_floor_scalar_saved), false};
 static TensorRef div_floor_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_floor_scalar, c.keys & kBelowAutograd, self, other);
@@ -623,9 +804,16 @@ static TensorRef div_floor_scalar_autograd(Call c, const Tensor& self, const Sca
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_floor_scalar_schema = {"div_floor_scalar", "div_floor", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema, div_floor_scalar_impl, div_floor_scalar_autograd);
+static constexpr ArgInfo div_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"other", ArgType::kScalar, false, false},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_floor_scalar_schema = {"div_floor_scalar", "div_floor",
+    "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema,
+                                                     div_floor_scalar_impl,
+                                                     div_floor_scalar_autograd);
 static void div_floor_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_floor_scalar_, c.keys & kBelowAutograd, self, other);
@@ -638,15 +826,24 @@ static void div_floor_scalar__autograd(Call c, Tensor& self, const Scalar& other
   redispatch(op_div_floor_scalar_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo div_floor_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_floor_scalar__schema = {"div_floor_scalar_", "div_floor_", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar__args, 2, 0, true, false, true, false};
-constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&, const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__impl, div_floor_scalar__autograd);
-static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo div_floor_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                     {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema div_floor_scalar__schema = {"div_floor_scalar_", "div_floor_",
+    "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar__args, 2, 0, true,
+    false, true, false};
+constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__impl, div_floor_scalar__autograd);
+static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                           Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_floor_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_floor_scalar_into_schema = {"div_floor_scalar_into", "div_floor_into", "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 3, 0, true, false, true, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_floor_scalar_into_schema, div_floor_scalar_into_impl, div_floor_scalar_into_autograd);
+static constexpr OpSchema div_floor_scalar_into_schema = {"div_floor_scalar_into", "div_floor_into",
+    "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 3, 0, true,
+    false, true, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_floor_scalar_into_schema,
+    div_floor_scalar_into_impl, div_floor_scalar_into_autograd);
 
 // ---- div_trunc ----
 struct div_trunc_saved {
@@ -665,7 +862,9 @@ static void div_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType div_trunc_type = {"div_trunc", div_trunc_apply, destroy_saved<div_trunc_saved>, sizeof(div_trunc_saved), false};
+static constinit const NodeType div_trunc_type = {"div_trunc", div_trunc_apply,
+                                                  destroy_saved<div_trunc_saved>,
+                                                  sizeof(div_trunc_saved), false};
 static TensorRef div_trunc_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -681,9 +880,15 @@ static TensorRef div_trunc_autograd(Call c, const Tensor& self, const Tensor& ot
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_trunc_schema = {"div_trunc", "div_trunc", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc = make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl, div_trunc_autograd);
+static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_trunc_schema = {"div_trunc", "div_trunc",
+                                              "div_trunc(self: Tensor, other: Tensor) -> Tensor",
+                                              div_trunc_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl,
+                                                     div_trunc_autograd);
 static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -699,15 +904,23 @@ static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
   redispatch(op_div_trunc_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo div_trunc__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema div_trunc__schema = {"div_trunc_", "div_trunc_", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc__args, 2, 0, true, false, true, false};
-constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&, const Tensor&>(&div_trunc__schema, div_trunc__impl, div_trunc__autograd);
+static constexpr ArgInfo div_trunc__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema div_trunc__schema = {"div_trunc_", "div_trunc_",
+                                               "div_trunc(self: Tensor, other: Tensor) -> Tensor",
+                                               div_trunc__args, 2, 0, true, false, true, false};
+constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&,
+    const Tensor&>(&div_trunc__schema, div_trunc__impl, div_trunc__autograd);
 static void div_trunc_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_trunc_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_trunc_into_schema = {"div_trunc_into", "div_trunc_into", "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 3, 0, true, false, true, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_trunc_into_schema, div_trunc_into_impl, div_trunc_into_autograd);
+static constexpr OpSchema div_trunc_into_schema = {"div_trunc_into", "div_trunc_into",
+    "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 3, 0, true, false, true,
+    false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_trunc_into_schema,
+    div_trunc_into_impl, div_trunc_into_autograd);
 
 // ---- div_trunc_scalar ----
 struct div_trunc_scalar_saved {
@@ -720,7 +933,8 @@ static void div_trunc_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType div_trunc_scalar_type = {"div_trunc", div_trunc_scalar_apply, destroy_saved<div_trunc_scalar_saved>, sizeof(div_trunc_scalar_saved), false};
+static constinit const NodeType div_trunc_scalar_type = {"div_trunc", div_trunc_scalar_apply,
+    destroy_saved<div_trunc_scalar_saved>, sizeof(div_trunc_scalar_saved), false};
 static TensorRef div_trunc_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_trunc_scalar, c.keys & kBelowAutograd, self, other);
@@ -733,9 +947,16 @@ static TensorRef div_trunc_scalar_autograd(Call c, const Tensor& self, const Sca
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo div_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_trunc_scalar_schema = {"div_trunc_scalar", "div_trunc", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema, div_trunc_scalar_impl, div_trunc_scalar_autograd);
+static constexpr ArgInfo div_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"other", ArgType::kScalar, false, false},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_trunc_scalar_schema = {"div_trunc_scalar", "div_trunc",
+    "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema,
+                                                     div_trunc_scalar_impl,
+                                                     div_trunc_scalar_autograd);
 static void div_trunc_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_trunc_scalar_, c.keys & kBelowAutograd, self, other);
@@ -748,152 +969,288 @@ static void div_trunc_scalar__autograd(Call c, Tensor& self, const Scalar& other
   redispatch(op_div_trunc_scalar_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo div_trunc_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema div_trunc_scalar__schema = {"div_trunc_scalar_", "div_trunc_", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar__args, 2, 0, true, false, true, false};
-constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&, const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__impl, div_trunc_scalar__autograd);
-static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo div_trunc_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                     {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema div_trunc_scalar__schema = {"div_trunc_scalar_", "div_trunc_",
+    "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar__args, 2, 0, true,
+    false, true, false};
+constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__impl, div_trunc_scalar__autograd);
+static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                           Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_trunc_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema div_trunc_scalar_into_schema = {"div_trunc_scalar_into", "div_trunc_into", "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 3, 0, true, false, true, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema, div_trunc_scalar_into_impl, div_trunc_scalar_into_autograd);
+static constexpr OpSchema div_trunc_scalar_into_schema = {"div_trunc_scalar_into", "div_trunc_into",
+    "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 3, 0, true,
+    false, true, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema,
+    div_trunc_scalar_into_impl, div_trunc_scalar_into_autograd);
 
 // ---- div ----
-static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_schema = {"div", "div", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
+static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"other", ArgType::kTensor, false, false},
+                                       {"rounding_mode", ArgType::kEnum, false, true,
+                                        kRoundingValues, ArgDefault::kInt, {.i = 0}},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_schema =
+    {"div", "div",
+     "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
+     div_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
 static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
-  if (!(needs_grad(other))) return redispatch(op_div_, c.keys & kBelowAutograd, self, other, rounding_mode);
+  if (!(needs_grad(other))) return redispatch(op_div_, c.keys & kBelowAutograd, self, other,
+                                              rounding_mode);
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_div, *before, other, rounding_mode));
 }
-static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema div__schema = {"div_", "div_", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&, int64_t>(&div__schema, div__impl, div__autograd);
-static void div_into_autograd(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode, Tensor& dst) {
+static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"rounding_mode", ArgType::kEnum, false, true,
+                                         kRoundingValues, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema div__schema =
+    {"div_", "div_",
+     "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
+     div__args, 3, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&,
+    int64_t>(&div__schema, div__impl, div__autograd);
+static void div_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                              int64_t rounding_mode, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
 }
-static constexpr OpSchema div_into_schema = {"div_into", "div_into", "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into = make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_impl, div_into_autograd);
+static constexpr OpSchema div_into_schema = {"div_into", "div_into",
+    "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
+    div_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into =
+    make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_impl,
+    div_into_autograd);
 
 // ---- div_scalar ----
-static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema div_scalar_schema = {"div_scalar", "div", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar = make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, impl::div_scalar, nullptr);
-static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true, kRoundingValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema div_scalar__schema = {"div_scalar_", "div_", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&, const Scalar&, int64_t>(&div_scalar__schema, div_scalar__impl, nullptr);
-static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode, Tensor& dst) {
+static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kScalar, false, false},
+                                              {"rounding_mode", ArgType::kEnum, false, true,
+                                               kRoundingValues, ArgDefault::kInt, {.i = 0}},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema div_scalar_schema = {"div_scalar", "div",
+    "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
+    div_scalar_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, impl::div_scalar,
+    nullptr);
+static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"other", ArgType::kScalar, false, false},
+                                               {"rounding_mode", ArgType::kEnum, false, true,
+                                                kRoundingValues, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema div_scalar__schema = {"div_scalar_", "div_",
+    "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
+    div_scalar__args, 3, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&,
+    const Scalar&, int64_t>(&div_scalar__schema, div_scalar__impl, nullptr);
+static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                     int64_t rounding_mode, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_div_scalar_into, c.keys & kBelowAutograd, self, other, rounding_mode, dst);
 }
-static constexpr OpSchema div_scalar_into_schema = {"div_scalar_into", "div_into", "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor", div_scalar_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into = make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema, div_scalar_into_impl, div_scalar_into_autograd);
+static constexpr OpSchema div_scalar_into_schema = {"div_scalar_into", "div_into",
+    "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
+    div_scalar_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema,
+    div_scalar_into_impl, div_scalar_into_autograd);
 
 // ---- floor_divide ----
-static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_divide_schema = {"floor_divide", "floor_divide", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide = make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, impl::floor_divide, nullptr);
+static constexpr ArgInfo floor_divide_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"other", ArgType::kTensor, false, false},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_divide_schema = {"floor_divide", "floor_divide",
+    "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, impl::floor_divide,
+                                                     nullptr);
 static void floor_divide__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_floor_divide_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo floor_divide__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema floor_divide__schema = {"floor_divide_", "floor_divide_", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&, const Tensor&>(&floor_divide__schema, floor_divide__impl, floor_divide__autograd);
-static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo floor_divide__args[] = {{"self", ArgType::kTensor, true, false},
+                                                 {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema floor_divide__schema = {"floor_divide_", "floor_divide_",
+    "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&,
+    const Tensor&>(&floor_divide__schema, floor_divide__impl, floor_divide__autograd);
+static void floor_divide_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                       Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema floor_divide_into_schema = {"floor_divide_into", "floor_divide_into", "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&floor_divide_into_schema, floor_divide_into_impl, floor_divide_into_autograd);
+static constexpr OpSchema floor_divide_into_schema = {"floor_divide_into", "floor_divide_into",
+    "floor_divide(self: Tensor, other: Tensor) -> Tensor", floor_divide_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&floor_divide_into_schema,
+    floor_divide_into_impl, floor_divide_into_autograd);
 
 // ---- floor_divide_scalar ----
-static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_divide_scalar_schema = {"floor_divide_scalar", "floor_divide", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema, impl::floor_divide_scalar, nullptr);
+static constexpr ArgInfo floor_divide_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"other", ArgType::kScalar, false, false},
+                                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_divide_scalar_schema = {"floor_divide_scalar", "floor_divide",
+    "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 2, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema,
+                                                     impl::floor_divide_scalar, nullptr);
 static void floor_divide_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_floor_divide_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo floor_divide_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema floor_divide_scalar__schema = {"floor_divide_scalar_", "floor_divide_", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&, const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__impl, floor_divide_scalar__autograd);
-static void floor_divide_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo floor_divide_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                        {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema floor_divide_scalar__schema = {"floor_divide_scalar_", "floor_divide_",
+    "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar__args, 2, 0,
+    false, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__impl,
+                   floor_divide_scalar__autograd);
+static void floor_divide_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                              Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_divide_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema floor_divide_scalar_into_schema = {"floor_divide_scalar_into", "floor_divide_into", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor", floor_divide_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&floor_divide_scalar_into_schema, floor_divide_scalar_into_impl, floor_divide_scalar_into_autograd);
+static constexpr OpSchema floor_divide_scalar_into_schema = {"floor_divide_scalar_into",
+    "floor_divide_into", "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
+    floor_divide_scalar_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&floor_divide_scalar_into_schema,
+    floor_divide_scalar_into_impl, floor_divide_scalar_into_autograd);
 
 // ---- fmod ----
-static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmod_schema = {"fmod", "fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&, const Tensor&>(&fmod_schema, impl::fmod, nullptr);
+static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmod_schema =
+    {"fmod", "fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false,
+     false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&fmod_schema, impl::fmod, nullptr);
 static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
   if (!(needs_grad(other))) return redispatch(op_fmod_, c.keys & kBelowAutograd, self, other);
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_fmod, *before, other));
 }
-static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema fmod__schema = {"fmod_", "fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&, const Tensor&>(&fmod__schema, fmod__impl, fmod__autograd);
+static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema fmod__schema =
+    {"fmod_", "fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false,
+     false, false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&,
+    const Tensor&>(&fmod__schema, fmod__impl, fmod__autograd);
 static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema fmod_into_schema = {"fmod_into", "fmod_into", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_impl, fmod_into_autograd);
+static constexpr OpSchema fmod_into_schema = {"fmod_into", "fmod_into",
+                                              "fmod(self: Tensor, other: Tensor) -> Tensor",
+                                              fmod_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_impl,
+    fmod_into_autograd);
 
 // ---- fmod_scalar ----
-static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema fmod_scalar_schema = {"fmod_scalar", "fmod", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, impl::fmod_scalar, nullptr);
-static constexpr ArgInfo fmod_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema fmod_scalar__schema = {"fmod_scalar_", "fmod_", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&, const Scalar&>(&fmod_scalar__schema, fmod_scalar__impl, nullptr);
-static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kScalar, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmod_scalar_schema = {"fmod_scalar", "fmod",
+    "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 2, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, impl::fmod_scalar,
+                                                     nullptr);
+static constexpr ArgInfo fmod_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema fmod_scalar__schema = {"fmod_scalar_", "fmod_",
+    "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar__args, 2, 0, false, false,
+    false, true};
+constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&fmod_scalar__schema, fmod_scalar__impl, nullptr);
+static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                      Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_fmod_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema fmod_scalar_into_schema = {"fmod_scalar_into", "fmod_into", "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema, fmod_scalar_into_impl, fmod_scalar_into_autograd);
+static constexpr OpSchema fmod_scalar_into_schema = {"fmod_scalar_into", "fmod_into",
+    "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 3, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema,
+    fmod_scalar_into_impl, fmod_scalar_into_autograd);
 
 // ---- remainder ----
-static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema remainder_schema = {"remainder", "remainder", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder = make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
+static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema remainder_schema = {"remainder", "remainder",
+                                              "remainder(self: Tensor, other: Tensor) -> Tensor",
+                                              remainder_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
 static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
   if (!(needs_grad(other))) return redispatch(op_remainder_, c.keys & kBelowAutograd, self, other);
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_remainder, *before, other));
 }
-static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema remainder__schema = {"remainder_", "remainder_", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&, const Tensor&>(&remainder__schema, remainder__impl, remainder__autograd);
+static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema remainder__schema = {"remainder_", "remainder_",
+                                               "remainder(self: Tensor, other: Tensor) -> Tensor",
+                                               remainder__args, 2, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&,
+    const Tensor&>(&remainder__schema, remainder__impl, remainder__autograd);
 static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema remainder_into_schema = {"remainder_into", "remainder_into", "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&remainder_into_schema, remainder_into_impl, remainder_into_autograd);
+static constexpr OpSchema remainder_into_schema = {"remainder_into", "remainder_into",
+    "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 3, 0, false, false, false,
+    true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&remainder_into_schema,
+    remainder_into_impl, remainder_into_autograd);
 
 // ---- remainder_scalar ----
-static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema remainder_scalar_schema = {"remainder_scalar", "remainder", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema, impl::remainder_scalar, nullptr);
-static constexpr ArgInfo remainder_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema remainder_scalar__schema = {"remainder_scalar_", "remainder_", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&, const Scalar&>(&remainder_scalar__schema, remainder_scalar__impl, nullptr);
-static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"other", ArgType::kScalar, false, false},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema remainder_scalar_schema = {"remainder_scalar", "remainder",
+    "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 2, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema,
+                                                     impl::remainder_scalar, nullptr);
+static constexpr ArgInfo remainder_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                     {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema remainder_scalar__schema = {"remainder_scalar_", "remainder_",
+    "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar__args, 2, 0, false,
+    false, false, true};
+constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&remainder_scalar__schema, remainder_scalar__impl, nullptr);
+static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                           Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_remainder_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema remainder_scalar_into_schema = {"remainder_scalar_into", "remainder_into", "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&remainder_scalar_into_schema, remainder_scalar_into_impl, remainder_scalar_into_autograd);
+static constexpr OpSchema remainder_scalar_into_schema = {"remainder_scalar_into", "remainder_into",
+    "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 3, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&remainder_scalar_into_schema,
+    remainder_scalar_into_impl, remainder_scalar_into_autograd);
 
 // ---- rest_trunc ----
 struct rest_trunc_saved {
@@ -916,7 +1273,9 @@ static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::neg(op::mul(g0, op::div_trunc(self, other)));
   }
 }
-static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply, destroy_saved<rest_trunc_saved>, sizeof(rest_trunc_saved), false};
+static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply,
+                                                   destroy_saved<rest_trunc_saved>,
+                                                   sizeof(rest_trunc_saved), false};
 static TensorRef rest_trunc_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -933,9 +1292,14 @@ static TensorRef rest_trunc_autograd(Call c, const Tensor& self, const Tensor& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rest_trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema rest_trunc_schema = {"rest_trunc", "rest_trunc", "rest_trunc(self: Tensor, other: Tensor) -> Tensor", rest_trunc_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc = make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_impl, rest_trunc_autograd);
+static constexpr ArgInfo rest_trunc_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema rest_trunc_schema = {"rest_trunc", "rest_trunc",
+                                               "rest_trunc(self: Tensor, other: Tensor) -> Tensor",
+                                               rest_trunc_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_impl,
+                                                     rest_trunc_autograd);
 
 // ---- rest_trunc_scalar ----
 struct rest_trunc_scalar_saved {
@@ -948,7 +1312,8 @@ static void rest_trunc_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType rest_trunc_scalar_type = {"rest_trunc", rest_trunc_scalar_apply, destroy_saved<rest_trunc_scalar_saved>, sizeof(rest_trunc_scalar_saved), false};
+static constinit const NodeType rest_trunc_scalar_type = {"rest_trunc", rest_trunc_scalar_apply,
+    destroy_saved<rest_trunc_scalar_saved>, sizeof(rest_trunc_scalar_saved), false};
 static TensorRef rest_trunc_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rest_trunc_scalar, c.keys & kBelowAutograd, self, other);
@@ -961,9 +1326,15 @@ static TensorRef rest_trunc_scalar_autograd(Call c, const Tensor& self, const Sc
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rest_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema rest_trunc_scalar_schema = {"rest_trunc_scalar", "rest_trunc", "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", rest_trunc_scalar_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema, rest_trunc_scalar_impl, rest_trunc_scalar_autograd);
+static constexpr ArgInfo rest_trunc_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema rest_trunc_scalar_schema = {"rest_trunc_scalar", "rest_trunc",
+    "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", rest_trunc_scalar_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema,
+                                                     rest_trunc_scalar_impl,
+                                                     rest_trunc_scalar_autograd);
 
 // ---- rest_floor ----
 struct rest_floor_saved {
@@ -986,7 +1357,9 @@ static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::neg(op::mul(g0, op::div_floor(self, other)));
   }
 }
-static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply, destroy_saved<rest_floor_saved>, sizeof(rest_floor_saved), false};
+static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply,
+                                                   destroy_saved<rest_floor_saved>,
+                                                   sizeof(rest_floor_saved), false};
 static TensorRef rest_floor_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1003,9 +1376,14 @@ static TensorRef rest_floor_autograd(Call c, const Tensor& self, const Tensor& o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rest_floor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema rest_floor_schema = {"rest_floor", "rest_floor", "rest_floor(self: Tensor, other: Tensor) -> Tensor", rest_floor_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor = make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_impl, rest_floor_autograd);
+static constexpr ArgInfo rest_floor_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema rest_floor_schema = {"rest_floor", "rest_floor",
+                                               "rest_floor(self: Tensor, other: Tensor) -> Tensor",
+                                               rest_floor_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_impl,
+                                                     rest_floor_autograd);
 
 // ---- rest_floor_scalar ----
 struct rest_floor_scalar_saved {
@@ -1018,7 +1396,8 @@ static void rest_floor_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType rest_floor_scalar_type = {"rest_floor", rest_floor_scalar_apply, destroy_saved<rest_floor_scalar_saved>, sizeof(rest_floor_scalar_saved), false};
+static constinit const NodeType rest_floor_scalar_type = {"rest_floor", rest_floor_scalar_apply,
+    destroy_saved<rest_floor_scalar_saved>, sizeof(rest_floor_scalar_saved), false};
 static TensorRef rest_floor_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rest_floor_scalar, c.keys & kBelowAutograd, self, other);
@@ -1031,9 +1410,15 @@ static TensorRef rest_floor_scalar_autograd(Call c, const Tensor& self, const Sc
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rest_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema rest_floor_scalar_schema = {"rest_floor_scalar", "rest_floor", "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor", rest_floor_scalar_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema, rest_floor_scalar_impl, rest_floor_scalar_autograd);
+static constexpr ArgInfo rest_floor_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema rest_floor_scalar_schema = {"rest_floor_scalar", "rest_floor",
+    "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor", rest_floor_scalar_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema,
+                                                     rest_floor_scalar_impl,
+                                                     rest_floor_scalar_autograd);
 
 // ---- atan2 ----
 struct atan2_saved {
@@ -1060,7 +1445,8 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::neg(formula::atan2_backward(g0, self, other, self));
   }
 }
-static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_saved<atan2_saved>, sizeof(atan2_saved), false};
+static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_saved<atan2_saved>,
+                                              sizeof(atan2_saved), false};
 static TensorRef atan2_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1077,9 +1463,14 @@ static TensorRef atan2_autograd(Call c, const Tensor& self, const Tensor& other)
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan2_schema = {"atan2", "atan2", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&, const Tensor&>(&atan2_schema, atan2_impl, atan2_autograd);
+static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"other", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema atan2_schema =
+    {"atan2", "atan2", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 2, 1, true,
+     false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&atan2_schema, atan2_impl, atan2_autograd);
 static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1096,15 +1487,23 @@ static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
   redispatch(op_atan2_, c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo atan2__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema atan2__schema = {"atan2_", "atan2_", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&, const Tensor&>(&atan2__schema, atan2__impl, atan2__autograd);
+static constexpr ArgInfo atan2__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema atan2__schema = {"atan2_", "atan2_",
+                                           "atan2(self: Tensor, other: Tensor) -> Tensor",
+                                           atan2__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&,
+    const Tensor&>(&atan2__schema, atan2__impl, atan2__autograd);
 static void atan2_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atan2_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema atan2_into_schema = {"atan2_into", "atan2_into", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_impl, atan2_into_autograd);
+static constexpr OpSchema atan2_into_schema = {"atan2_into", "atan2_into",
+                                               "atan2(self: Tensor, other: Tensor) -> Tensor",
+                                               atan2_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_impl,
+    atan2_into_autograd);
 
 // ---- neg ----
 struct neg_saved {
@@ -1117,7 +1516,8 @@ static void neg_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(g0);
   }
 }
-static constinit const NodeType neg_type = {"neg", neg_apply, destroy_saved<neg_saved>, sizeof(neg_saved), false};
+static constinit const NodeType neg_type = {"neg", neg_apply, destroy_saved<neg_saved>,
+                                            sizeof(neg_saved), false};
 static TensorRef neg_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_neg, c.keys & kBelowAutograd, self);
@@ -1130,9 +1530,12 @@ static TensorRef neg_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo neg_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema neg_schema = {"neg", "neg", "neg(self: Tensor) -> Tensor", neg_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema, neg_impl, neg_autograd);
+static constexpr ArgInfo neg_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema neg_schema = {"neg", "neg", "neg(self: Tensor) -> Tensor", neg_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema,
+    neg_impl, neg_autograd);
 static void neg__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_neg_, c.keys & kBelowAutograd, self);
@@ -1146,19 +1549,25 @@ static void neg__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo neg__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema neg__schema = {"neg_", "neg_", "neg(self: Tensor) -> Tensor", neg__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__impl, neg__autograd);
+static constexpr OpSchema neg__schema = {"neg_", "neg_", "neg(self: Tensor) -> Tensor", neg__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__impl,
+    neg__autograd);
 static void neg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_neg_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema neg_into_schema = {"neg_into", "neg_into", "neg(self: Tensor) -> Tensor", neg_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&, Tensor&>(&neg_into_schema, neg_into_impl, neg_into_autograd);
+static constexpr OpSchema neg_into_schema = {"neg_into", "neg_into", "neg(self: Tensor) -> Tensor",
+                                             neg_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&,
+    Tensor&>(&neg_into_schema, neg_into_impl, neg_into_autograd);
 
 // ---- conj ----
 static constexpr ArgInfo conj_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_schema = {"conj", "conj", "conj(self: Tensor) -> Tensor", conj_args, 1, 1, false, false, true, true};
-constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema, impl::conj, nullptr);
+static constexpr OpSchema conj_schema = {"conj", "conj", "conj(self: Tensor) -> Tensor", conj_args,
+                                         1, 1, false, false, true, true};
+constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema,
+    impl::conj, nullptr);
 
 // ---- conj_physical ----
 struct conj_physical_saved {
@@ -1171,7 +1580,9 @@ static void conj_physical_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[0] = op::conj(g0);
   }
 }
-static constinit const NodeType conj_physical_type = {"conj_physical", conj_physical_apply, destroy_saved<conj_physical_saved>, sizeof(conj_physical_saved), false};
+static constinit const NodeType conj_physical_type = {"conj_physical", conj_physical_apply,
+                                                      destroy_saved<conj_physical_saved>,
+                                                      sizeof(conj_physical_saved), false};
 static TensorRef conj_physical_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_conj_physical, c.keys & kBelowAutograd, self);
@@ -1185,8 +1596,13 @@ static TensorRef conj_physical_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo conj_physical_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_physical_schema = {"conj_physical", "conj_physical", "conj_physical(self: Tensor) -> Tensor", conj_physical_args, 1, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&)> op_conj_physical = make_op<TensorRef, const Tensor&>(&conj_physical_schema, conj_physical_impl, conj_physical_autograd);
+static constexpr OpSchema conj_physical_schema = {"conj_physical", "conj_physical",
+                                                  "conj_physical(self: Tensor) -> Tensor",
+                                                  conj_physical_args, 1, 1, true, false, true,
+                                                  false};
+constinit Op<TensorRef(const Tensor&)> op_conj_physical =
+    make_op<TensorRef, const Tensor&>(&conj_physical_schema, conj_physical_impl,
+                                      conj_physical_autograd);
 
 // ---- pow ----
 struct pow_saved {
@@ -1216,7 +1632,8 @@ static void pow_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::pow_backward_exponent(g0, self, exponent, r0);
   }
 }
-static constinit const NodeType pow_type = {"pow", pow_apply, destroy_saved<pow_saved>, sizeof(pow_saved), false};
+static constinit const NodeType pow_type = {"pow", pow_apply, destroy_saved<pow_saved>,
+                                            sizeof(pow_saved), false};
 static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(exponent);
@@ -1234,9 +1651,14 @@ static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_schema = {"pow", "pow", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&, const Tensor&>(&pow_schema, pow_impl, pow_autograd);
+static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"exponent", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema pow_schema =
+    {"pow", "pow", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&pow_schema, pow_impl, pow_autograd);
 static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(exponent);
@@ -1255,34 +1677,56 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   if (n1) s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kTensor, false, false}};
-static constexpr OpSchema pow__schema = {"pow_", "pow_", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&, const Tensor&>(&pow__schema, pow__impl, pow__autograd);
+static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"exponent", ArgType::kTensor, false, false}};
+static constexpr OpSchema pow__schema =
+    {"pow_", "pow_", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow__args, 2, 0, true, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&,
+    const Tensor&>(&pow__schema, pow__impl, pow__autograd);
 static void pow_into_autograd(Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) {
   if (needs_grad(self) || needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema pow_into_schema = {"pow_into", "pow_into", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&pow_into_schema, pow_into_impl, pow_into_autograd);
+static constexpr OpSchema pow_into_schema = {"pow_into", "pow_into",
+                                             "pow(self: Tensor, exponent: Tensor) -> Tensor",
+                                             pow_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&pow_into_schema, pow_into_impl, pow_into_autograd);
 
 // ---- pow_scalar ----
-static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
+static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"exponent", ArgType::kScalar, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow",
+    "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 2, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
 static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
-  if (!(needs_grad(self))) return redispatch(op_pow_scalar_, c.keys & kBelowAutograd, self, exponent);
+  if (!(needs_grad(self))) return redispatch(op_pow_scalar_, c.keys & kBelowAutograd, self,
+                                             exponent);
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_pow_scalar, *before, exponent));
 }
-static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_scalar__schema = {"pow_scalar_", "pow_", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&, const Scalar&>(&pow_scalar__schema, pow_scalar__impl, pow_scalar__autograd);
-static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent, Tensor& dst) {
+static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"exponent", ArgType::kScalar, false, false}};
+static constexpr OpSchema pow_scalar__schema = {"pow_scalar_", "pow_",
+    "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar__args, 2, 0, false, false,
+    false, true};
+constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&pow_scalar__schema, pow_scalar__impl, pow_scalar__autograd);
+static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent,
+                                     Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_scalar_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema pow_scalar_into_schema = {"pow_scalar_into", "pow_into", "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_pow_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&pow_scalar_into_schema, pow_scalar_into_impl, pow_scalar_into_autograd);
+static constexpr OpSchema pow_scalar_into_schema = {"pow_scalar_into", "pow_into",
+    "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 3, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_pow_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&pow_scalar_into_schema,
+    pow_scalar_into_impl, pow_scalar_into_autograd);
 
 // ---- pow_number ----
 struct pow_number_saved {
@@ -1300,7 +1744,9 @@ static void pow_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::pow_scalar_backward(g0, self, exponent);
   }
 }
-static constinit const NodeType pow_number_type = {"pow_number", pow_number_apply, destroy_saved<pow_number_saved>, sizeof(pow_number_saved), false};
+static constinit const NodeType pow_number_type = {"pow_number", pow_number_apply,
+                                                   destroy_saved<pow_number_saved>,
+                                                   sizeof(pow_number_saved), false};
 static TensorRef pow_number_autograd(Call c, const Tensor& self, const Scalar& exponent) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pow_number, c.keys & kBelowAutograd, self, exponent);
@@ -1315,9 +1761,14 @@ static TensorRef pow_number_autograd(Call c, const Tensor& self, const Scalar& e
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false}, {"exponent", ArgType::kScalar, false, false}};
-static constexpr OpSchema pow_number_schema = {"pow_number", "pow_number", "pow_number(self: Tensor, exponent: Scalar) -> Tensor", pow_number_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number = make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_impl, pow_number_autograd);
+static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"exponent", ArgType::kScalar, false, false}};
+static constexpr OpSchema pow_number_schema = {"pow_number", "pow_number",
+    "pow_number(self: Tensor, exponent: Scalar) -> Tensor", pow_number_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_impl,
+                                                     pow_number_autograd);
 
 // ---- pow_base ----
 struct pow_base_saved {
@@ -1338,7 +1789,9 @@ static void pow_base_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pow_base_backward(g0, self, exponent, r0);
   }
 }
-static constinit const NodeType pow_base_type = {"pow", pow_base_apply, destroy_saved<pow_base_saved>, sizeof(pow_base_saved), false};
+static constinit const NodeType pow_base_type = {"pow", pow_base_apply,
+                                                 destroy_saved<pow_base_saved>,
+                                                 sizeof(pow_base_saved), false};
 static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exponent) {
   const bool n0 = needs_grad(exponent);
   if (!(n0)) return redispatch(op_pow_base, c.keys & kBelowAutograd, self, exponent);
@@ -1354,15 +1807,26 @@ static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exp
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, false}, {"exponent", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema pow_base_schema = {"pow_base", "pow_base", "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base = make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_impl, pow_base_autograd);
-static void pow_base_into_autograd(Call c, const Scalar& self, const Tensor& exponent, Tensor& dst) {
+static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, false},
+                                            {"exponent", ArgType::kTensor, false, false},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema pow_base_schema = {"pow_base", "pow_base",
+                                             "pow_base(self: Scalar, exponent: Tensor) -> Tensor",
+                                             pow_base_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base =
+    make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_impl,
+                                                     pow_base_autograd);
+static void pow_base_into_autograd(Call c, const Scalar& self, const Tensor& exponent,
+                                   Tensor& dst) {
   if (needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
   redispatch(op_pow_base_into, c.keys & kBelowAutograd, self, exponent, dst);
 }
-static constexpr OpSchema pow_base_into_schema = {"pow_base_into", "pow_base_into", "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 3, 0, true, false, false, false};
-constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into = make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_impl, pow_base_into_autograd);
+static constexpr OpSchema pow_base_into_schema = {"pow_base_into", "pow_base_into",
+    "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 3, 0, true, false, false,
+    false};
+constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
+    make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_impl,
+    pow_base_into_autograd);
 
 // ---- maximum ----
 struct maximum_saved {
@@ -1389,7 +1853,8 @@ static void maximum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = formula::maximum_backward(g0, other, self);
   }
 }
-static constinit const NodeType maximum_type = {"max", maximum_apply, destroy_saved<maximum_saved>, sizeof(maximum_saved), false};
+static constinit const NodeType maximum_type = {"max", maximum_apply, destroy_saved<maximum_saved>,
+                                                sizeof(maximum_saved), false};
 static TensorRef maximum_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1406,15 +1871,24 @@ static TensorRef maximum_autograd(Call c, const Tensor& self, const Tensor& othe
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo maximum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema maximum_schema = {"maximum", "maximum", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&, const Tensor&>(&maximum_schema, maximum_impl, maximum_autograd);
+static constexpr ArgInfo maximum_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"other", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema maximum_schema = {"maximum", "maximum",
+                                            "maximum(self: Tensor, other: Tensor) -> Tensor",
+                                            maximum_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&maximum_schema, maximum_impl, maximum_autograd);
 static void maximum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_maximum_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema maximum_into_schema = {"maximum_into", "maximum_into", "maximum(self: Tensor, other: Tensor) -> Tensor", maximum_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl, maximum_into_autograd);
+static constexpr OpSchema maximum_into_schema = {"maximum_into", "maximum_into",
+                                                 "maximum(self: Tensor, other: Tensor) -> Tensor",
+                                                 maximum_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl,
+    maximum_into_autograd);
 
 // ---- minimum ----
 struct minimum_saved {
@@ -1441,7 +1915,8 @@ static void minimum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = formula::minimum_backward(g0, other, self);
   }
 }
-static constinit const NodeType minimum_type = {"min", minimum_apply, destroy_saved<minimum_saved>, sizeof(minimum_saved), false};
+static constinit const NodeType minimum_type = {"min", minimum_apply, destroy_saved<minimum_saved>,
+                                                sizeof(minimum_saved), false};
 static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1458,15 +1933,24 @@ static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& othe
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema minimum_schema = {"minimum", "minimum", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&, const Tensor&>(&minimum_schema, minimum_impl, minimum_autograd);
+static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"other", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema minimum_schema = {"minimum", "minimum",
+                                            "minimum(self: Tensor, other: Tensor) -> Tensor",
+                                            minimum_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&minimum_schema, minimum_impl, minimum_autograd);
 static void minimum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_minimum_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema minimum_into_schema = {"minimum_into", "minimum_into", "minimum(self: Tensor, other: Tensor) -> Tensor", minimum_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_impl, minimum_into_autograd);
+static constexpr OpSchema minimum_into_schema = {"minimum_into", "minimum_into",
+                                                 "minimum(self: Tensor, other: Tensor) -> Tensor",
+                                                 minimum_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_impl,
+    minimum_into_autograd);
 
 // ---- clamp ----
 struct clamp_saved {
@@ -1486,7 +1970,8 @@ static void clamp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = formula::clamp_backward(g0, self, min, max);
   }
 }
-static constinit const NodeType clamp_type = {"clamp", clamp_apply, destroy_saved<clamp_saved>, sizeof(clamp_saved), false};
+static constinit const NodeType clamp_type = {"clamp", clamp_apply, destroy_saved<clamp_saved>,
+                                              sizeof(clamp_saved), false};
 static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp, c.keys & kBelowAutograd, self, min, max);
@@ -1502,9 +1987,16 @@ static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptScalar, false, true}, {"max", ArgType::kOptScalar, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_schema = {"clamp", "clamp", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp = make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl, clamp_autograd);
+static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"min", ArgType::kOptScalar, false, true},
+                                         {"max", ArgType::kOptScalar, false, true},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_schema =
+    {"clamp", "clamp", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
+     clamp_args, 3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp =
+    make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl,
+    clamp_autograd);
 static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scalar* max) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp_, c.keys & kBelowAutograd, self, min, max);
@@ -1520,33 +2012,62 @@ static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scala
   redispatch(op_clamp_, c.keys & kBelowAutograd, self, min, max);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo clamp__args[] = {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kOptScalar, false, true}, {"max", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema clamp__schema = {"clamp_", "clamp_", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&, const Scalar*, const Scalar*>(&clamp__schema, clamp__impl, clamp__autograd);
-static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst) {
+static constexpr ArgInfo clamp__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"min", ArgType::kOptScalar, false, true},
+                                          {"max", ArgType::kOptScalar, false, true}};
+static constexpr OpSchema clamp__schema = {"clamp_", "clamp_",
+    "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp__args, 3, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&,
+    const Scalar*, const Scalar*>(&clamp__schema, clamp__impl, clamp__autograd);
+static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max,
+                                Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_into, c.keys & kBelowAutograd, self, min, max, dst);
 }
-static constexpr OpSchema clamp_into_schema = {"clamp_into", "clamp_into", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into = make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema, clamp_into_impl, clamp_into_autograd);
+static constexpr OpSchema clamp_into_schema = {"clamp_into", "clamp_into",
+    "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into =
+    make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema,
+    clamp_into_impl, clamp_into_autograd);
 
 // ---- clamp_tensor ----
-static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor = make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema, impl::clamp_tensor, nullptr);
+static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"min", ArgType::kOptTensor, false, true},
+                                                {"max", ArgType::kOptTensor, false, true},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor",
+    "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
+    clamp_tensor_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor =
+    make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema,
+    impl::clamp_tensor, nullptr);
 static void clamp_tensor__autograd(Call c, Tensor& self, const Tensor* min, const Tensor* max) {
-  if (!(needs_grad(self) || needs_grad(min) || needs_grad(max))) return redispatch(op_clamp_tensor_, c.keys & kBelowAutograd, self, min, max);
+  if (!(needs_grad(self) || needs_grad(min) || needs_grad(max))) return redispatch(op_clamp_tensor_,
+      c.keys & kBelowAutograd, self, min, max);
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_clamp_tensor, *before, min, max));
 }
-static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema clamp_tensor__schema = {"clamp_tensor_", "clamp_tensor_", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&, const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl, clamp_tensor__autograd);
-static void clamp_tensor_into_autograd(Call c, const Tensor& self, const Tensor* min, const Tensor* max, Tensor& dst) {
+static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false},
+                                                 {"min", ArgType::kOptTensor, false, true},
+                                                 {"max", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema clamp_tensor__schema = {"clamp_tensor_", "clamp_tensor_",
+    "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
+    clamp_tensor__args, 3, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&,
+    const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl,
+                                  clamp_tensor__autograd);
+static void clamp_tensor_into_autograd(Call c, const Tensor& self, const Tensor* min,
+                                       const Tensor* max, Tensor& dst) {
   if (needs_grad(self) || needs_grad(min) || needs_grad(max) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clamp_tensor_into, c.keys & kBelowAutograd, self, min, max, dst);
 }
-static constexpr OpSchema clamp_tensor_into_schema = {"clamp_tensor_into", "clamp_tensor_into", "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor", clamp_tensor_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into = make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema, clamp_tensor_into_impl, clamp_tensor_into_autograd);
+static constexpr OpSchema clamp_tensor_into_schema = {"clamp_tensor_into", "clamp_tensor_into",
+    "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
+    clamp_tensor_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into =
+    make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema,
+    clamp_tensor_into_impl, clamp_tensor_into_autograd);
 
 }  // namespace TT_NS

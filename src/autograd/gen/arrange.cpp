@@ -23,7 +23,8 @@ static void cat_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);
   }
 }
-static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<cat_saved>, sizeof(cat_saved), false};
+static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<cat_saved>,
+                                            sizeof(cat_saved), false};
 static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   if (!needs_grad(tensors)) return redispatch(op_cat, c.keys & kBelowAutograd, tensors, dim);
   NodeRef node = new_node(&cat_type, tensors.n, 1);
@@ -38,31 +39,53 @@ static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cat_schema = {"cat", "cat", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan, int64_t>(&cat_schema, impl::cat, cat_autograd);
+static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                       {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                        {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cat_schema =
+    {"cat", "cat", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan,
+    int64_t>(&cat_schema, impl::cat, cat_autograd);
 static void cat_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cat_into, c.keys & kBelowAutograd, tensors, dim, dst);
 }
-static constexpr OpSchema cat_into_schema = {"cat_into", "cat_into", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 3, 0, true, false, false, false};
-constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, TensorSpan, int64_t, Tensor&>(&cat_into_schema, cat_into_impl, cat_into_autograd);
+static constexpr OpSchema cat_into_schema = {"cat_into", "cat_into",
+                                             "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor",
+                                             cat_args, 3, 0, true, false, false, false};
+constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, TensorSpan, int64_t,
+    Tensor&>(&cat_into_schema, cat_into_impl, cat_into_autograd);
 
 // ---- stack ----
-static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema stack_schema = {"stack", "stack", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan, int64_t>(&stack_schema, impl::stack, nullptr);
+static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                         {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                          {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema stack_schema =
+    {"stack", "stack", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan,
+    int64_t>(&stack_schema, impl::stack, nullptr);
 static void stack_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
   if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
   redispatch(op_stack_into, c.keys & kBelowAutograd, tensors, dim, dst);
 }
-static constexpr OpSchema stack_into_schema = {"stack_into", "stack_into", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 3, 0, false, false, false, true};
-constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t, Tensor&>(&stack_into_schema, stack_into_impl, stack_into_autograd);
+static constexpr OpSchema stack_into_schema = {"stack_into", "stack_into",
+                                               "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor",
+                                               stack_args, 3, 0, false, false, false, true};
+constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t,
+    Tensor&>(&stack_into_schema, stack_into_impl, stack_into_autograd);
 
 // ---- split ----
-static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false}, {"split_size", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema split_schema = {"split", "split", "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", split_args, 3, -1, false, false, false, true};
-constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split = make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, impl::split, nullptr);
+static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"split_size", ArgType::kInt, false, false},
+                                         {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                          {.i = 0}}};
+static constexpr OpSchema split_schema =
+    {"split", "split", "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", split_args,
+     3, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split =
+    make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, impl::split, nullptr);
 
 // ---- split_with_sizes ----
 struct split_with_sizes_saved {
@@ -77,10 +100,13 @@ static void split_with_sizes_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = op::cat(all_grads, dim);
   }
 }
-static constinit const NodeType split_with_sizes_type = {"split", split_with_sizes_apply, destroy_saved<split_with_sizes_saved>, sizeof(split_with_sizes_saved), false};
-static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints split_sizes, int64_t dim) {
+static constinit const NodeType split_with_sizes_type = {"split", split_with_sizes_apply,
+    destroy_saved<split_with_sizes_saved>, sizeof(split_with_sizes_saved), false};
+static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints split_sizes,
+                                            int64_t dim) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_split_with_sizes, c.keys & kBelowAutograd, self, split_sizes, dim);
+  if (!(n0)) return redispatch(op_split_with_sizes, c.keys & kBelowAutograd, self, split_sizes,
+                               dim);
   TensorList out = redispatch(op_split_with_sizes, c.keys & kBelowAutograd, self, split_sizes, dim);
   NodeRef node = new_node(&split_with_sizes_type, 1, out.size());
   Node& n = as_node(node);
@@ -91,14 +117,27 @@ static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints spl
   for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
   return out;
 }
-static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false}, {"split_sizes", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes", "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]", split_with_sizes_args, 3, -1, true, false, false, true};
-constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList, const Tensor&, Ints, int64_t>(&split_with_sizes_schema, impl::split_with_sizes, split_with_sizes_autograd);
+static constexpr ArgInfo split_with_sizes_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"split_sizes", ArgType::kSize, false, false},
+                                                    {"dim", ArgType::kDim, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema split_with_sizes_schema = {"split_with_sizes", "split_with_sizes",
+    "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]",
+    split_with_sizes_args, 3, -1, true, false, false, true};
+constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList,
+    const Tensor&, Ints, int64_t>(&split_with_sizes_schema, impl::split_with_sizes,
+                                  split_with_sizes_autograd);
 
 // ---- chunk ----
-static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false}, {"chunks", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema chunk_schema = {"chunk", "chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3, -1, false, false, false, true};
-constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk = make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, impl::chunk, nullptr);
+static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"chunks", ArgType::kInt, false, false},
+                                         {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                          {.i = 0}}};
+static constexpr OpSchema chunk_schema =
+    {"chunk", "chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3,
+     -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk =
+    make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, impl::chunk, nullptr);
 
 // ---- flip ----
 struct flip_saved {
@@ -113,7 +152,8 @@ static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::flip(g0, dims);
   }
 }
-static constinit const NodeType flip_type = {"flip", flip_apply, destroy_saved<flip_saved>, sizeof(flip_saved), false};
+static constinit const NodeType flip_type = {"flip", flip_apply, destroy_saved<flip_saved>,
+                                             sizeof(flip_saved), false};
 static TensorRef flip_autograd(Call c, const Tensor& self, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_flip, c.keys & kBelowAutograd, self, dims);
@@ -127,9 +167,12 @@ static TensorRef flip_autograd(Call c, const Tensor& self, Ints dims) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo flip_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema flip_schema = {"flip", "flip", "flip(self: Tensor, dims: Dims) -> Tensor", flip_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints)> op_flip = make_op<TensorRef, const Tensor&, Ints>(&flip_schema, impl::flip, flip_autograd);
+static constexpr ArgInfo flip_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dims", ArgType::kDims, false, false}};
+static constexpr OpSchema flip_schema = {"flip", "flip", "flip(self: Tensor, dims: Dims) -> Tensor",
+                                         flip_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints)> op_flip = make_op<TensorRef, const Tensor&,
+    Ints>(&flip_schema, impl::flip, flip_autograd);
 
 // ---- roll ----
 struct roll_saved {
@@ -146,7 +189,8 @@ static void roll_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::roll_backward(g0, shifts, dims);
   }
 }
-static constinit const NodeType roll_type = {"roll", roll_apply, destroy_saved<roll_saved>, sizeof(roll_saved), false};
+static constinit const NodeType roll_type = {"roll", roll_apply, destroy_saved<roll_saved>,
+                                             sizeof(roll_saved), false};
 static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
@@ -161,24 +205,45 @@ static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dim
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, false, false}, {"shifts", ArgType::kSize, false, false}, {"dims", ArgType::kDims, false, true}};
-static constexpr OpSchema roll_schema = {"roll", "roll", "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor", roll_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, const Tensor&, Ints, Ints>(&roll_schema, impl::roll, roll_autograd);
+static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"shifts", ArgType::kSize, false, false},
+                                        {"dims", ArgType::kDims, false, true}};
+static constexpr OpSchema roll_schema =
+    {"roll", "roll", "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor", roll_args, 3,
+     1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, const Tensor&, Ints,
+    Ints>(&roll_schema, impl::roll, roll_autograd);
 
 // ---- repeat ----
-static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, false}, {"repeats", ArgType::kSize, false, false}};
-static constexpr OpSchema repeat_schema = {"repeat", "repeat", "repeat(self: Tensor, repeats: Size) -> Tensor", repeat_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&, Ints>(&repeat_schema, impl::repeat, nullptr);
+static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"repeats", ArgType::kSize, false, false}};
+static constexpr OpSchema repeat_schema = {"repeat", "repeat",
+                                           "repeat(self: Tensor, repeats: Size) -> Tensor",
+                                           repeat_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&,
+    Ints>(&repeat_schema, impl::repeat, nullptr);
 
 // ---- tile ----
-static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kSize, false, false}};
-static constexpr OpSchema tile_schema = {"tile", "tile", "tile(self: Tensor, dims: Size) -> Tensor", tile_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&, Ints>(&tile_schema, impl::tile, nullptr);
+static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dims", ArgType::kSize, false, false}};
+static constexpr OpSchema tile_schema = {"tile", "tile", "tile(self: Tensor, dims: Size) -> Tensor",
+                                         tile_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&,
+    Ints>(&tile_schema, impl::tile, nullptr);
 
 // ---- pad ----
-static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kEnum, false, true, kPaddingValues, ArgDefault::kInt, {.i = 0}}, {"value", ArgType::kOptScalar, false, true}};
-static constexpr OpSchema pad_schema = {"pad", "pad", "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = None) -> Tensor", pad_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad = make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, impl::pad, nullptr);
+static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false},
+                                       {"pad", ArgType::kSize, false, false},
+                                       {"mode", ArgType::kEnum, false, true, kPaddingValues,
+                                        ArgDefault::kInt, {.i = 0}},
+                                       {"value", ArgType::kOptScalar, false, true}};
+static constexpr OpSchema pad_schema =
+    {"pad", "pad",
+    "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = None) -> "
+    "Tensor", pad_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad =
+    make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, impl::pad,
+    nullptr);
 
 // ---- constant_pad_nd ----
 struct constant_pad_nd_saved {
@@ -193,8 +258,11 @@ static void constant_pad_nd_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = formula::constant_unpad(g0, pad);
   }
 }
-static constinit const NodeType constant_pad_nd_type = {"constant_pad_nd", constant_pad_nd_apply, destroy_saved<constant_pad_nd_saved>, sizeof(constant_pad_nd_saved), false};
-static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad, const Scalar& value) {
+static constinit const NodeType constant_pad_nd_type = {"constant_pad_nd", constant_pad_nd_apply,
+                                                        destroy_saved<constant_pad_nd_saved>,
+                                                        sizeof(constant_pad_nd_saved), false};
+static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad,
+                                          const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_constant_pad_nd, c.keys & kBelowAutograd, self, pad, value);
   NodeRef node = new_node(&constant_pad_nd_type, 1, 1);
@@ -207,9 +275,16 @@ static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"value", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema constant_pad_nd_schema = {"constant_pad_nd", "constant_pad_nd", "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor", constant_pad_nd_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd = make_op<TensorRef, const Tensor&, Ints, const Scalar&>(&constant_pad_nd_schema, impl::constant_pad_nd, constant_pad_nd_autograd);
+static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"pad", ArgType::kSize, false, false},
+                                                   {"value", ArgType::kScalar, false, true, 0,
+                                                    ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema constant_pad_nd_schema = {"constant_pad_nd", "constant_pad_nd",
+    "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor", constant_pad_nd_args,
+    3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd =
+    make_op<TensorRef, const Tensor&, Ints, const Scalar&>(&constant_pad_nd_schema,
+    impl::constant_pad_nd, constant_pad_nd_autograd);
 
 // ---- pad_indexed ----
 struct pad_indexed_saved {
@@ -229,7 +304,9 @@ static void pad_indexed_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::pad_indexed_backward(g0, self, pad, mode);
   }
 }
-static constinit const NodeType pad_indexed_type = {"pad_indexed", pad_indexed_apply, destroy_saved<pad_indexed_saved>, sizeof(pad_indexed_saved), false};
+static constinit const NodeType pad_indexed_type = {"pad_indexed", pad_indexed_apply,
+                                                    destroy_saved<pad_indexed_saved>,
+                                                    sizeof(pad_indexed_saved), false};
 static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pad_indexed, c.keys & kBelowAutograd, self, pad, mode);
@@ -245,9 +322,15 @@ static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int6
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pad_indexed_args[] = {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema pad_indexed_schema = {"pad_indexed", "pad_indexed", "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed = make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, impl::pad_indexed, pad_indexed_autograd);
+static constexpr ArgInfo pad_indexed_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"pad", ArgType::kSize, false, false},
+                                               {"mode", ArgType::kInt, false, false}};
+static constexpr OpSchema pad_indexed_schema = {"pad_indexed", "pad_indexed",
+    "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_args, 3, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed =
+    make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, impl::pad_indexed,
+                                                     pad_indexed_autograd);
 
 // ---- pad_indexed_backward ----
 struct pad_indexed_backward_saved {
@@ -268,11 +351,15 @@ static void pad_indexed_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType pad_indexed_backward_type = {"pad_indexed_backward", pad_indexed_backward_apply, destroy_saved<pad_indexed_backward_saved>, sizeof(pad_indexed_backward_saved), false};
-static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const Tensor& self, Ints pad, int64_t mode) {
+static constinit const NodeType pad_indexed_backward_type = {"pad_indexed_backward",
+    pad_indexed_backward_apply, destroy_saved<pad_indexed_backward_saved>,
+    sizeof(pad_indexed_backward_saved), false};
+static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                               Ints pad, int64_t mode) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
-  if (!(n0 | n1)) return redispatch(op_pad_indexed_backward, c.keys & kBelowAutograd, grad, self, pad, mode);
+  if (!(n0 | n1)) return redispatch(op_pad_indexed_backward, c.keys & kBelowAutograd, grad, self,
+                                    pad, mode);
   NodeRef node = new_node(&pad_indexed_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) pad_indexed_backward_saved;
@@ -285,8 +372,16 @@ static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo pad_indexed_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}};
-static constexpr OpSchema pad_indexed_backward_schema = {"pad_indexed_backward", "pad_indexed_backward", "pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor", pad_indexed_backward_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints, int64_t>(&pad_indexed_backward_schema, impl::pad_indexed_backward, pad_indexed_backward_autograd);
+static constexpr ArgInfo pad_indexed_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                        {"self", ArgType::kTensor, false, false},
+                                                        {"pad", ArgType::kSize, false, false},
+                                                        {"mode", ArgType::kInt, false, false}};
+static constexpr OpSchema pad_indexed_backward_schema = {"pad_indexed_backward",
+    "pad_indexed_backward",
+    "pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor",
+    pad_indexed_backward_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, int64_t>(&pad_indexed_backward_schema,
+    impl::pad_indexed_backward, pad_indexed_backward_autograd);
 
 }  // namespace TT_NS

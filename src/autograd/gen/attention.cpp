@@ -9,9 +9,25 @@
 namespace TT_NS {
 
 // ---- scaled_dot_product_attention ----
-static constexpr ArgInfo scaled_dot_product_attention_args[] = {{"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}, {"attn_mask", ArgType::kOptTensor, false, true}, {"dropout_p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}, {"is_causal", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"scale", ArgType::kOptFloat, false, true}, {"enable_gqa", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema scaled_dot_product_attention_schema = {"scaled_dot_product_attention", "scaled_dot_product_attention", "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: Bool = false, generator: Generator = None) -> Tensor", scaled_dot_product_attention_args, 9, 1, false, true, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, Opt<double>, bool, Generator*)> op_scaled_dot_product_attention = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, Opt<double>, bool, Generator*>(&scaled_dot_product_attention_schema, impl::scaled_dot_product_attention, nullptr);
+static constexpr ArgInfo scaled_dot_product_attention_args[] =
+    {{"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false},
+     {"value", ArgType::kTensor, false, false}, {"attn_mask", ArgType::kOptTensor, false, true},
+     {"dropout_p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}},
+     {"is_causal", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
+     {"scale", ArgType::kOptFloat, false, true}, {"enable_gqa", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 0}},
+     {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema scaled_dot_product_attention_schema = {"scaled_dot_product_attention",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = "
+    "None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: "
+    "Bool = false, generator: Generator = None) -> Tensor", scaled_dot_product_attention_args, 9, 1,
+    false, true, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
+                       Opt<double>, bool, Generator*)> op_scaled_dot_product_attention =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
+            Opt<double>, bool, Generator*>(&scaled_dot_product_attention_schema,
+                                           impl::scaled_dot_product_attention, nullptr);
 
 // ---- native_attention ----
 struct native_attention_saved {
@@ -47,7 +63,8 @@ static void native_attention_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     const TensorRef r1_ref = s.r1.get(n);
     const Tensor& r1 = *r1_ref;
     const Tensor& g0 = *grads[0];
-    auto r = formula::attention_grads(g0, query, key, value, mask, r0, r1, dropout_p, causal, scale, rng);
+    auto r = formula::attention_grads(g0, query, key, value, mask, r0, r1, dropout_p, causal, scale,
+                                      rng);
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
@@ -66,16 +83,22 @@ static void native_attention_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     const auto& scale = s.scale;
     const auto& rng = s.rng;
     const Tensor& g0 = *grads[0];
-    out[3] = formula::attention_mask_grad(g0, query, key, value, mask, dropout_p, causal, scale, rng);
+    out[3] = formula::attention_mask_grad(g0, query, key, value, mask, dropout_p, causal, scale,
+                                          rng);
   }
 }
-static constinit const NodeType native_attention_type = {"native_attention", native_attention_apply, destroy_saved<native_attention_saved>, sizeof(native_attention_saved), false};
-static TensorPair native_attention_autograd(Call c, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p, bool causal, double scale, const Rng& rng) {
+static constinit const NodeType native_attention_type = {"native_attention", native_attention_apply,
+    destroy_saved<native_attention_saved>, sizeof(native_attention_saved), false};
+static TensorPair native_attention_autograd(Call c, const Tensor& query, const Tensor& key,
+                                            const Tensor& value, const Tensor* mask,
+                                            double dropout_p, bool causal, double scale,
+                                            const Rng& rng) {
   const bool n0 = needs_grad(query);
   const bool n1 = needs_grad(key);
   const bool n2 = needs_grad(value);
   const bool n3 = needs_grad(mask);
-  if (!(n0 | n1 | n2 | n3)) return redispatch(op_native_attention, c.keys & kBelowAutograd, query, key, value, mask, dropout_p, causal, scale, rng);
+  if (!(n0 | n1 | n2 | n3)) return redispatch(op_native_attention, c.keys & kBelowAutograd, query,
+                                              key, value, mask, dropout_p, causal, scale, rng);
   NodeRef node = new_node(&native_attention_type, 4, 2);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) native_attention_saved;
@@ -92,24 +115,64 @@ static TensorPair native_attention_autograd(Call c, const Tensor& query, const T
   s.causal = causal;
   s.scale = scale;
   s.rng = Rng(rng);
-  auto out = redispatch(op_native_attention, c.keys & kBelowAutograd, query, key, value, mask, dropout_p, causal, scale, rng);
+  auto out = redispatch(op_native_attention, c.keys & kBelowAutograd, query, key, value, mask,
+                        dropout_p, causal, scale, rng);
   if (n0 | n1 | n2) s.r0.save_output(*out.first, 0);
   if (n0 | n1 | n2) s.r1.save(*out.second);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_attention_args[] = {{"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}, {"mask", ArgType::kOptTensor, false, false}, {"dropout_p", ArgType::kFloat, false, false}, {"causal", ArgType::kBool, false, false}, {"scale", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema native_attention_schema = {"native_attention", "native_attention", "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)", native_attention_args, 8, 2, true, true, true, false};
-constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double, const Rng&)> op_native_attention = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double, const Rng&>(&native_attention_schema, impl::native_attention, native_attention_autograd);
+static constexpr ArgInfo native_attention_args[] = {{"query", ArgType::kTensor, false, false},
+                                                    {"key", ArgType::kTensor, false, false},
+                                                    {"value", ArgType::kTensor, false, false},
+                                                    {"mask", ArgType::kOptTensor, false, false},
+                                                    {"dropout_p", ArgType::kFloat, false, false},
+                                                    {"causal", ArgType::kBool, false, false},
+                                                    {"scale", ArgType::kFloat, false, false},
+                                                    {"rng", ArgType::kRng, false, false}};
+static constexpr OpSchema native_attention_schema = {"native_attention", "native_attention",
+    "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, "
+    "causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)",
+    native_attention_args, 8, 2, true, true, true, false};
+constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
+                        double, const Rng&)> op_native_attention = make_op<TensorPair,
+    const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double,
+    const Rng&>(&native_attention_schema, impl::native_attention, native_attention_autograd);
 
 // ---- attention_backward ----
-static constexpr ArgInfo attention_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"query", ArgType::kTensor, false, false}, {"key", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}, {"mask", ArgType::kOptTensor, false, false}, {"out", ArgType::kTensor, false, false}, {"lse", ArgType::kTensor, false, false}, {"dropout_p", ArgType::kFloat, false, false}, {"causal", ArgType::kBool, false, false}, {"scale", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema attention_backward_schema = {"attention_backward", "attention_backward", "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (dquery: Tensor, dkey: Tensor, dvalue: Tensor)", attention_backward_args, 11, 3, false, true, true, false};
-constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&, double, bool, double, const Rng&)> op_attention_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&, double, bool, double, const Rng&>(&attention_backward_schema, impl::attention_backward, nullptr);
+static constexpr ArgInfo attention_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                      {"query", ArgType::kTensor, false, false},
+                                                      {"key", ArgType::kTensor, false, false},
+                                                      {"value", ArgType::kTensor, false, false},
+                                                      {"mask", ArgType::kOptTensor, false, false},
+                                                      {"out", ArgType::kTensor, false, false},
+                                                      {"lse", ArgType::kTensor, false, false},
+                                                      {"dropout_p", ArgType::kFloat, false, false},
+                                                      {"causal", ArgType::kBool, false, false},
+                                                      {"scale", ArgType::kFloat, false, false},
+                                                      {"rng", ArgType::kRng, false, false}};
+static constexpr OpSchema attention_backward_schema = {"attention_backward", "attention_backward",
+    "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, "
+    "out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> "
+    "(dquery: Tensor, dkey: Tensor, dvalue: Tensor)", attention_backward_args, 11, 3, false, true,
+    true, false};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
+                          const Tensor&, const Tensor&, double, bool, double,
+                          const Rng&)> op_attention_backward = make_op<TensorTriple, const Tensor&,
+    const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&,
+    double, bool, double, const Rng&>(&attention_backward_schema, impl::attention_backward,
+                                      nullptr);
 
 // ---- attention_keep ----
-static constexpr ArgInfo attention_keep_args[] = {{"query", ArgType::kTensor, false, false}, {"keys", ArgType::kInt, false, false}, {"dropout_p", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema attention_keep_schema = {"attention_keep", "attention_keep", "attention_keep(query: Tensor, keys: Int, dropout_p: Float, rng: Rng) -> Tensor", attention_keep_args, 4, 1, false, true, true, false};
-constinit Op<TensorRef(const Tensor&, int64_t, double, const Rng&)> op_attention_keep = make_op<TensorRef, const Tensor&, int64_t, double, const Rng&>(&attention_keep_schema, impl::attention_keep, nullptr);
+static constexpr ArgInfo attention_keep_args[] = {{"query", ArgType::kTensor, false, false},
+                                                  {"keys", ArgType::kInt, false, false},
+                                                  {"dropout_p", ArgType::kFloat, false, false},
+                                                  {"rng", ArgType::kRng, false, false}};
+static constexpr OpSchema attention_keep_schema = {"attention_keep", "attention_keep",
+    "attention_keep(query: Tensor, keys: Int, dropout_p: Float, rng: Rng) -> Tensor",
+    attention_keep_args, 4, 1, false, true, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, double, const Rng&)> op_attention_keep =
+    make_op<TensorRef, const Tensor&, int64_t, double, const Rng&>(&attention_keep_schema,
+    impl::attention_keep, nullptr);
 
 }  // namespace TT_NS

@@ -9,157 +9,320 @@
 namespace TT_NS {
 
 // ---- bitwise_and ----
-static constexpr ArgInfo bitwise_and_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_and_schema = {"bitwise_and", "bitwise_and", "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and = make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl, nullptr);
-static constexpr ArgInfo bitwise_and__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_and__schema = {"bitwise_and_", "bitwise_and_", "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&, const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
-static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_and_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_and_schema = {"bitwise_and", "bitwise_and",
+    "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl,
+                                                     nullptr);
+static constexpr ArgInfo bitwise_and__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema bitwise_and__schema = {"bitwise_and_", "bitwise_and_",
+    "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&,
+    const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
+static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                      Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_and_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_and_into_schema = {"bitwise_and_into", "bitwise_and_into", "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_and_into_schema, bitwise_and_into_impl, bitwise_and_into_autograd);
+static constexpr OpSchema bitwise_and_into_schema = {"bitwise_and_into", "bitwise_and_into",
+    "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_and_into_schema,
+    bitwise_and_into_impl, bitwise_and_into_autograd);
 
 // ---- bitwise_and_scalar ----
-static constexpr ArgInfo bitwise_and_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_and_scalar_schema = {"bitwise_and_scalar", "bitwise_and", "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema, bitwise_and_scalar_impl, nullptr);
-static constexpr ArgInfo bitwise_and_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_and_scalar__schema = {"bitwise_and_scalar_", "bitwise_and_", "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&, const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
-static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_and_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"other", ArgType::kScalar, false, false},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_and_scalar_schema = {"bitwise_and_scalar", "bitwise_and",
+    "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar_args, 2, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema,
+                                                     bitwise_and_scalar_impl, nullptr);
+static constexpr ArgInfo bitwise_and_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                       {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema bitwise_and_scalar__schema = {"bitwise_and_scalar_", "bitwise_and_",
+    "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar__args, 2, 0,
+    false, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
+static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                             Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_and_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_and_scalar_into_schema = {"bitwise_and_scalar_into", "bitwise_and_into", "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_and_scalar_into_schema, bitwise_and_scalar_into_impl, bitwise_and_scalar_into_autograd);
+static constexpr OpSchema bitwise_and_scalar_into_schema = {"bitwise_and_scalar_into",
+    "bitwise_and_into", "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_and_scalar_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_and_scalar_into_schema,
+    bitwise_and_scalar_into_impl, bitwise_and_scalar_into_autograd);
 
 // ---- bitwise_or ----
-static constexpr ArgInfo bitwise_or_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_or_schema = {"bitwise_or", "bitwise_or", "bitwise_or(self: Tensor, other: Tensor) -> Tensor", bitwise_or_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or = make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
-static constexpr ArgInfo bitwise_or__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_or__schema = {"bitwise_or_", "bitwise_or_", "bitwise_or(self: Tensor, other: Tensor) -> Tensor", bitwise_or__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&, const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
+static constexpr ArgInfo bitwise_or_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_or_schema = {"bitwise_or", "bitwise_or",
+                                               "bitwise_or(self: Tensor, other: Tensor) -> Tensor",
+                                               bitwise_or_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
+static constexpr ArgInfo bitwise_or__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema bitwise_or__schema = {"bitwise_or_", "bitwise_or_",
+                                                "bitwise_or(self: Tensor, other: Tensor) -> Tensor",
+                                                bitwise_or__args, 2, 0, false, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&,
+    const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
 static void bitwise_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_or_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_or_into_schema = {"bitwise_or_into", "bitwise_or_into", "bitwise_or(self: Tensor, other: Tensor) -> Tensor", bitwise_or_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_or_into_schema, bitwise_or_into_impl, bitwise_or_into_autograd);
+static constexpr OpSchema bitwise_or_into_schema = {"bitwise_or_into", "bitwise_or_into",
+    "bitwise_or(self: Tensor, other: Tensor) -> Tensor", bitwise_or_args, 3, 0, false, false, false,
+    false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_or_into_schema,
+    bitwise_or_into_impl, bitwise_or_into_autograd);
 
 // ---- bitwise_or_scalar ----
-static constexpr ArgInfo bitwise_or_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_or_scalar_schema = {"bitwise_or_scalar", "bitwise_or", "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema, bitwise_or_scalar_impl, nullptr);
-static constexpr ArgInfo bitwise_or_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_or_scalar__schema = {"bitwise_or_scalar_", "bitwise_or_", "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&, const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
-static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_or_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"other", ArgType::kScalar, false, false},
+                                                     {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_or_scalar_schema = {"bitwise_or_scalar", "bitwise_or",
+    "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar_args, 2, 1, false,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema,
+                                                     bitwise_or_scalar_impl, nullptr);
+static constexpr ArgInfo bitwise_or_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                      {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema bitwise_or_scalar__schema = {"bitwise_or_scalar_", "bitwise_or_",
+    "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar__args, 2, 0,
+    false, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
+static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                            Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_or_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_or_scalar_into_schema = {"bitwise_or_scalar_into", "bitwise_or_into", "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_or_scalar_into_schema, bitwise_or_scalar_into_impl, bitwise_or_scalar_into_autograd);
+static constexpr OpSchema bitwise_or_scalar_into_schema = {"bitwise_or_scalar_into",
+    "bitwise_or_into", "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_or_scalar_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_or_scalar_into_schema,
+    bitwise_or_scalar_into_impl, bitwise_or_scalar_into_autograd);
 
 // ---- bitwise_xor ----
-static constexpr ArgInfo bitwise_xor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_xor_schema = {"bitwise_xor", "bitwise_xor", "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor = make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl, nullptr);
-static constexpr ArgInfo bitwise_xor__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_xor__schema = {"bitwise_xor_", "bitwise_xor_", "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&, const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
-static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_xor_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_xor_schema = {"bitwise_xor", "bitwise_xor",
+    "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl,
+                                                     nullptr);
+static constexpr ArgInfo bitwise_xor__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema bitwise_xor__schema = {"bitwise_xor_", "bitwise_xor_",
+    "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&,
+    const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
+static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                      Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_xor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_xor_into_schema = {"bitwise_xor_into", "bitwise_xor_into", "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_xor_into_schema, bitwise_xor_into_impl, bitwise_xor_into_autograd);
+static constexpr OpSchema bitwise_xor_into_schema = {"bitwise_xor_into", "bitwise_xor_into",
+    "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_xor_into_schema,
+    bitwise_xor_into_impl, bitwise_xor_into_autograd);
 
 // ---- bitwise_xor_scalar ----
-static constexpr ArgInfo bitwise_xor_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_xor_scalar_schema = {"bitwise_xor_scalar", "bitwise_xor", "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema, bitwise_xor_scalar_impl, nullptr);
-static constexpr ArgInfo bitwise_xor_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_xor_scalar__schema = {"bitwise_xor_scalar_", "bitwise_xor_", "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&, const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
-static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_xor_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"other", ArgType::kScalar, false, false},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_xor_scalar_schema = {"bitwise_xor_scalar", "bitwise_xor",
+    "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar_args, 2, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema,
+                                                     bitwise_xor_scalar_impl, nullptr);
+static constexpr ArgInfo bitwise_xor_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                       {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema bitwise_xor_scalar__schema = {"bitwise_xor_scalar_", "bitwise_xor_",
+    "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar__args, 2, 0,
+    false, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
+static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                             Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_xor_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_xor_scalar_into_schema = {"bitwise_xor_scalar_into", "bitwise_xor_into", "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_xor_scalar_into_schema, bitwise_xor_scalar_into_impl, bitwise_xor_scalar_into_autograd);
+static constexpr OpSchema bitwise_xor_scalar_into_schema = {"bitwise_xor_scalar_into",
+    "bitwise_xor_into", "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_xor_scalar_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_xor_scalar_into_schema,
+    bitwise_xor_scalar_into_impl, bitwise_xor_scalar_into_autograd);
 
 // ---- bitwise_not ----
-static constexpr ArgInfo bitwise_not_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_not_schema = {"bitwise_not", "bitwise_not", "bitwise_not(self: Tensor) -> Tensor", bitwise_not_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_bitwise_not = make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
+static constexpr ArgInfo bitwise_not_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_not_schema = {"bitwise_not", "bitwise_not",
+                                                "bitwise_not(self: Tensor) -> Tensor",
+                                                bitwise_not_args, 1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_bitwise_not =
+    make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
 static constexpr ArgInfo bitwise_not__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_not__schema = {"bitwise_not_", "bitwise_not_", "bitwise_not(self: Tensor) -> Tensor", bitwise_not__args, 1, 0, false, false, false, false};
-constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema, bitwise_not__impl, nullptr);
+static constexpr OpSchema bitwise_not__schema = {"bitwise_not_", "bitwise_not_",
+                                                 "bitwise_not(self: Tensor) -> Tensor",
+                                                 bitwise_not__args, 1, 0, false, false, false,
+                                                 false};
+constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema,
+    bitwise_not__impl, nullptr);
 static void bitwise_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_not_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema bitwise_not_into_schema = {"bitwise_not_into", "bitwise_not_into", "bitwise_not(self: Tensor) -> Tensor", bitwise_not_args, 2, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&, Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, bitwise_not_into_autograd);
+static constexpr OpSchema bitwise_not_into_schema = {"bitwise_not_into", "bitwise_not_into",
+                                                     "bitwise_not(self: Tensor) -> Tensor",
+                                                     bitwise_not_args, 2, 0, false, false, false,
+                                                     false};
+constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&,
+    Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, bitwise_not_into_autograd);
 
 // ---- bitwise_left_shift ----
-static constexpr ArgInfo bitwise_left_shift_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_left_shift_schema = {"bitwise_left_shift", "bitwise_left_shift", "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift = make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema, bitwise_left_shift_impl, nullptr);
-static constexpr ArgInfo bitwise_left_shift__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_left_shift__schema = {"bitwise_left_shift_", "bitwise_left_shift_", "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&, const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
-static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_left_shift_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"other", ArgType::kTensor, false, false},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_left_shift_schema = {"bitwise_left_shift", "bitwise_left_shift",
+    "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift_args, 2, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema,
+                                                     bitwise_left_shift_impl, nullptr);
+static constexpr ArgInfo bitwise_left_shift__args[] = {{"self", ArgType::kTensor, true, false},
+                                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema bitwise_left_shift__schema = {"bitwise_left_shift_",
+                                                        "bitwise_left_shift_",
+    "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift__args, 2, 0,
+    false, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&,
+    const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
+static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                             Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_left_shift_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_left_shift_into_schema = {"bitwise_left_shift_into", "bitwise_left_shift_into", "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_left_shift_into_schema, bitwise_left_shift_into_impl, bitwise_left_shift_into_autograd);
+static constexpr OpSchema bitwise_left_shift_into_schema = {"bitwise_left_shift_into",
+    "bitwise_left_shift_into", "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
+    bitwise_left_shift_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_left_shift_into_schema,
+    bitwise_left_shift_into_impl, bitwise_left_shift_into_autograd);
 
 // ---- bitwise_left_shift_scalar ----
-static constexpr ArgInfo bitwise_left_shift_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_left_shift_scalar_schema = {"bitwise_left_shift_scalar", "bitwise_left_shift", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_left_shift_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_left_shift_scalar_schema, bitwise_left_shift_scalar_impl, nullptr);
-static constexpr ArgInfo bitwise_left_shift_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_left_shift_scalar__schema = {"bitwise_left_shift_scalar_", "bitwise_left_shift_", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_left_shift_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&, const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
-static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_left_shift_scalar_args[] =
+    {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false},
+     {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_left_shift_scalar_schema = {"bitwise_left_shift_scalar",
+    "bitwise_left_shift", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_left_shift_scalar_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_left_shift_scalar_schema,
+                                                     bitwise_left_shift_scalar_impl, nullptr);
+static constexpr ArgInfo bitwise_left_shift_scalar__args[] =
+    {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema bitwise_left_shift_scalar__schema = {"bitwise_left_shift_scalar_",
+    "bitwise_left_shift_", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_left_shift_scalar__args, 2, 0, false, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
+static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                                    Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_left_shift_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_left_shift_scalar_into_schema = {"bitwise_left_shift_scalar_into", "bitwise_left_shift_into", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_left_shift_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_left_shift_scalar_into_schema, bitwise_left_shift_scalar_into_impl, bitwise_left_shift_scalar_into_autograd);
+static constexpr OpSchema bitwise_left_shift_scalar_into_schema = {"bitwise_left_shift_scalar_into",
+    "bitwise_left_shift_into", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_left_shift_scalar_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_left_shift_scalar_into_schema,
+    bitwise_left_shift_scalar_into_impl, bitwise_left_shift_scalar_into_autograd);
 
 // ---- bitwise_right_shift ----
-static constexpr ArgInfo bitwise_right_shift_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_right_shift_schema = {"bitwise_right_shift", "bitwise_right_shift", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_right_shift_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift = make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema, bitwise_right_shift_impl, nullptr);
-static constexpr ArgInfo bitwise_right_shift__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema bitwise_right_shift__schema = {"bitwise_right_shift_", "bitwise_right_shift_", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_right_shift__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&, const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
-static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_right_shift_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"other", ArgType::kTensor, false, false},
+                                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_right_shift_schema = {"bitwise_right_shift",
+                                                        "bitwise_right_shift",
+    "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_right_shift_args, 2, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema,
+                                                     bitwise_right_shift_impl, nullptr);
+static constexpr ArgInfo bitwise_right_shift__args[] = {{"self", ArgType::kTensor, true, false},
+                                                        {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema bitwise_right_shift__schema = {"bitwise_right_shift_",
+    "bitwise_right_shift_", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
+    bitwise_right_shift__args, 2, 0, false, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&,
+    const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
+static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                              Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_right_shift_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_right_shift_into_schema = {"bitwise_right_shift_into", "bitwise_right_shift_into", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_right_shift_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_right_shift_into_schema, bitwise_right_shift_into_impl, bitwise_right_shift_into_autograd);
+static constexpr OpSchema bitwise_right_shift_into_schema = {"bitwise_right_shift_into",
+    "bitwise_right_shift_into", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
+    bitwise_right_shift_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_right_shift_into_schema,
+    bitwise_right_shift_into_impl, bitwise_right_shift_into_autograd);
 
 // ---- bitwise_right_shift_scalar ----
-static constexpr ArgInfo bitwise_right_shift_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bitwise_right_shift_scalar_schema = {"bitwise_right_shift_scalar", "bitwise_right_shift", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_right_shift_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_right_shift_scalar_schema, bitwise_right_shift_scalar_impl, nullptr);
-static constexpr ArgInfo bitwise_right_shift_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema bitwise_right_shift_scalar__schema = {"bitwise_right_shift_scalar_", "bitwise_right_shift_", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_right_shift_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&, const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
-static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
+static constexpr ArgInfo bitwise_right_shift_scalar_args[] =
+    {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false},
+     {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bitwise_right_shift_scalar_schema = {"bitwise_right_shift_scalar",
+    "bitwise_right_shift", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_right_shift_scalar_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_right_shift_scalar_schema,
+                                                     bitwise_right_shift_scalar_impl, nullptr);
+static constexpr ArgInfo bitwise_right_shift_scalar__args[] =
+    {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema bitwise_right_shift_scalar__schema = {"bitwise_right_shift_scalar_",
+    "bitwise_right_shift_", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+    bitwise_right_shift_scalar__args, 2, 0, false, false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
+static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self,
+                                                     const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bitwise_right_shift_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema bitwise_right_shift_scalar_into_schema = {"bitwise_right_shift_scalar_into", "bitwise_right_shift_into", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_right_shift_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_right_shift_scalar_into_schema, bitwise_right_shift_scalar_into_impl, bitwise_right_shift_scalar_into_autograd);
+static constexpr OpSchema bitwise_right_shift_scalar_into_schema =
+    {"bitwise_right_shift_scalar_into", "bitwise_right_shift_into",
+     "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
+     bitwise_right_shift_scalar_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_right_shift_scalar_into_schema,
+    bitwise_right_shift_scalar_into_impl, bitwise_right_shift_scalar_into_autograd);
 
 }  // namespace TT_NS

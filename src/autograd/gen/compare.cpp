@@ -9,307 +9,506 @@
 namespace TT_NS {
 
 // ---- eq ----
-static constexpr ArgInfo eq_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema eq_schema = {"eq", "eq", "eq(self: Tensor, other: Tensor) -> BoolTensor", eq_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_eq = make_op<TensorRef, const Tensor&, const Tensor&>(&eq_schema, eq_impl, nullptr);
+static constexpr ArgInfo eq_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"other", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema eq_schema = {"eq", "eq", "eq(self: Tensor, other: Tensor) -> BoolTensor",
+                                       eq_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_eq = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&eq_schema, eq_impl, nullptr);
 static void eq__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_eq_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo eq__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema eq__schema = {"eq_", "eq_", "eq(self: Tensor, other: Tensor) -> BoolTensor", eq__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_eq_ = make_op<void, Tensor&, const Tensor&>(&eq__schema, eq__impl, eq__autograd);
+static constexpr ArgInfo eq__args[] = {{"self", ArgType::kTensor, true, false},
+                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema eq__schema =
+    {"eq_", "eq_", "eq(self: Tensor, other: Tensor) -> BoolTensor", eq__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_eq_ = make_op<void, Tensor&,
+    const Tensor&>(&eq__schema, eq__impl, eq__autograd);
 static void eq_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_eq_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema eq_into_schema = {"eq_into", "eq_into", "eq(self: Tensor, other: Tensor) -> BoolTensor", eq_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&eq_into_schema, eq_into_impl, eq_into_autograd);
+static constexpr OpSchema eq_into_schema = {"eq_into", "eq_into",
+                                            "eq(self: Tensor, other: Tensor) -> BoolTensor",
+                                            eq_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&eq_into_schema, eq_into_impl, eq_into_autograd);
 
 // ---- eq_scalar ----
-static constexpr ArgInfo eq_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema eq_scalar_schema = {"eq_scalar", "eq", "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_eq_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&eq_scalar_schema, eq_scalar_impl, nullptr);
+static constexpr ArgInfo eq_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema eq_scalar_schema =
+    {"eq_scalar", "eq", "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar_args, 2,
+     1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_eq_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&eq_scalar_schema, eq_scalar_impl, nullptr);
 static void eq_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_eq_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo eq_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema eq_scalar__schema = {"eq_scalar_", "eq_", "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_eq_scalar_ = make_op<void, Tensor&, const Scalar&>(&eq_scalar__schema, eq_scalar__impl, eq_scalar__autograd);
+static constexpr ArgInfo eq_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema eq_scalar__schema = {"eq_scalar_", "eq_",
+    "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_eq_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&eq_scalar__schema, eq_scalar__impl, eq_scalar__autograd);
 static void eq_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_eq_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema eq_scalar_into_schema = {"eq_scalar_into", "eq_into", "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&eq_scalar_into_schema, eq_scalar_into_impl, eq_scalar_into_autograd);
+static constexpr OpSchema eq_scalar_into_schema = {"eq_scalar_into", "eq_into",
+    "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&eq_scalar_into_schema,
+    eq_scalar_into_impl, eq_scalar_into_autograd);
 
 // ---- ne ----
-static constexpr ArgInfo ne_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ne_schema = {"ne", "ne", "ne(self: Tensor, other: Tensor) -> BoolTensor", ne_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ne = make_op<TensorRef, const Tensor&, const Tensor&>(&ne_schema, ne_impl, nullptr);
+static constexpr ArgInfo ne_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"other", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ne_schema = {"ne", "ne", "ne(self: Tensor, other: Tensor) -> BoolTensor",
+                                       ne_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ne = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&ne_schema, ne_impl, nullptr);
 static void ne__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_ne_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo ne__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema ne__schema = {"ne_", "ne_", "ne(self: Tensor, other: Tensor) -> BoolTensor", ne__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_ne_ = make_op<void, Tensor&, const Tensor&>(&ne__schema, ne__impl, ne__autograd);
+static constexpr ArgInfo ne__args[] = {{"self", ArgType::kTensor, true, false},
+                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema ne__schema =
+    {"ne_", "ne_", "ne(self: Tensor, other: Tensor) -> BoolTensor", ne__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_ne_ = make_op<void, Tensor&,
+    const Tensor&>(&ne__schema, ne__impl, ne__autograd);
 static void ne_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ne_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ne_into_schema = {"ne_into", "ne_into", "ne(self: Tensor, other: Tensor) -> BoolTensor", ne_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&ne_into_schema, ne_into_impl, ne_into_autograd);
+static constexpr OpSchema ne_into_schema = {"ne_into", "ne_into",
+                                            "ne(self: Tensor, other: Tensor) -> BoolTensor",
+                                            ne_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&ne_into_schema, ne_into_impl, ne_into_autograd);
 
 // ---- ne_scalar ----
-static constexpr ArgInfo ne_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ne_scalar_schema = {"ne_scalar", "ne", "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ne_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&ne_scalar_schema, ne_scalar_impl, nullptr);
+static constexpr ArgInfo ne_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ne_scalar_schema =
+    {"ne_scalar", "ne", "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar_args, 2,
+     1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ne_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&ne_scalar_schema, ne_scalar_impl, nullptr);
 static void ne_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_ne_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo ne_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema ne_scalar__schema = {"ne_scalar_", "ne_", "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_ne_scalar_ = make_op<void, Tensor&, const Scalar&>(&ne_scalar__schema, ne_scalar__impl, ne_scalar__autograd);
+static constexpr ArgInfo ne_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema ne_scalar__schema = {"ne_scalar_", "ne_",
+    "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_ne_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&ne_scalar__schema, ne_scalar__impl, ne_scalar__autograd);
 static void ne_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ne_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ne_scalar_into_schema = {"ne_scalar_into", "ne_into", "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&ne_scalar_into_schema, ne_scalar_into_impl, ne_scalar_into_autograd);
+static constexpr OpSchema ne_scalar_into_schema = {"ne_scalar_into", "ne_into",
+    "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&ne_scalar_into_schema,
+    ne_scalar_into_impl, ne_scalar_into_autograd);
 
 // ---- lt ----
-static constexpr ArgInfo lt_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lt_schema = {"lt", "lt", "lt(self: Tensor, other: Tensor) -> BoolTensor", lt_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lt = make_op<TensorRef, const Tensor&, const Tensor&>(&lt_schema, lt_impl, nullptr);
+static constexpr ArgInfo lt_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"other", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema lt_schema = {"lt", "lt", "lt(self: Tensor, other: Tensor) -> BoolTensor",
+                                       lt_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lt = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&lt_schema, lt_impl, nullptr);
 static void lt__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_lt_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo lt__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema lt__schema = {"lt_", "lt_", "lt(self: Tensor, other: Tensor) -> BoolTensor", lt__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_lt_ = make_op<void, Tensor&, const Tensor&>(&lt__schema, lt__impl, lt__autograd);
+static constexpr ArgInfo lt__args[] = {{"self", ArgType::kTensor, true, false},
+                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema lt__schema =
+    {"lt_", "lt_", "lt(self: Tensor, other: Tensor) -> BoolTensor", lt__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_lt_ = make_op<void, Tensor&,
+    const Tensor&>(&lt__schema, lt__impl, lt__autograd);
 static void lt_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lt_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema lt_into_schema = {"lt_into", "lt_into", "lt(self: Tensor, other: Tensor) -> BoolTensor", lt_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&lt_into_schema, lt_into_impl, lt_into_autograd);
+static constexpr OpSchema lt_into_schema = {"lt_into", "lt_into",
+                                            "lt(self: Tensor, other: Tensor) -> BoolTensor",
+                                            lt_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&lt_into_schema, lt_into_impl, lt_into_autograd);
 
 // ---- lt_scalar ----
-static constexpr ArgInfo lt_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lt_scalar_schema = {"lt_scalar", "lt", "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_lt_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&lt_scalar_schema, lt_scalar_impl, nullptr);
+static constexpr ArgInfo lt_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema lt_scalar_schema =
+    {"lt_scalar", "lt", "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar_args, 2,
+     1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_lt_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&lt_scalar_schema, lt_scalar_impl, nullptr);
 static void lt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_lt_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo lt_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema lt_scalar__schema = {"lt_scalar_", "lt_", "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_lt_scalar_ = make_op<void, Tensor&, const Scalar&>(&lt_scalar__schema, lt_scalar__impl, lt_scalar__autograd);
+static constexpr ArgInfo lt_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema lt_scalar__schema = {"lt_scalar_", "lt_",
+    "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_lt_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&lt_scalar__schema, lt_scalar__impl, lt_scalar__autograd);
 static void lt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lt_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema lt_scalar_into_schema = {"lt_scalar_into", "lt_into", "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&lt_scalar_into_schema, lt_scalar_into_impl, lt_scalar_into_autograd);
+static constexpr OpSchema lt_scalar_into_schema = {"lt_scalar_into", "lt_into",
+    "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&lt_scalar_into_schema,
+    lt_scalar_into_impl, lt_scalar_into_autograd);
 
 // ---- le ----
-static constexpr ArgInfo le_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema le_schema = {"le", "le", "le(self: Tensor, other: Tensor) -> BoolTensor", le_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_le = make_op<TensorRef, const Tensor&, const Tensor&>(&le_schema, le_impl, nullptr);
+static constexpr ArgInfo le_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"other", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema le_schema = {"le", "le", "le(self: Tensor, other: Tensor) -> BoolTensor",
+                                       le_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_le = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&le_schema, le_impl, nullptr);
 static void le__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_le_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo le__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema le__schema = {"le_", "le_", "le(self: Tensor, other: Tensor) -> BoolTensor", le__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_le_ = make_op<void, Tensor&, const Tensor&>(&le__schema, le__impl, le__autograd);
+static constexpr ArgInfo le__args[] = {{"self", ArgType::kTensor, true, false},
+                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema le__schema =
+    {"le_", "le_", "le(self: Tensor, other: Tensor) -> BoolTensor", le__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_le_ = make_op<void, Tensor&,
+    const Tensor&>(&le__schema, le__impl, le__autograd);
 static void le_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_le_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema le_into_schema = {"le_into", "le_into", "le(self: Tensor, other: Tensor) -> BoolTensor", le_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&le_into_schema, le_into_impl, le_into_autograd);
+static constexpr OpSchema le_into_schema = {"le_into", "le_into",
+                                            "le(self: Tensor, other: Tensor) -> BoolTensor",
+                                            le_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&le_into_schema, le_into_impl, le_into_autograd);
 
 // ---- le_scalar ----
-static constexpr ArgInfo le_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema le_scalar_schema = {"le_scalar", "le", "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_le_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&le_scalar_schema, le_scalar_impl, nullptr);
+static constexpr ArgInfo le_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema le_scalar_schema =
+    {"le_scalar", "le", "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar_args, 2,
+     1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_le_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&le_scalar_schema, le_scalar_impl, nullptr);
 static void le_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_le_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo le_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema le_scalar__schema = {"le_scalar_", "le_", "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_le_scalar_ = make_op<void, Tensor&, const Scalar&>(&le_scalar__schema, le_scalar__impl, le_scalar__autograd);
+static constexpr ArgInfo le_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema le_scalar__schema = {"le_scalar_", "le_",
+    "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_le_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&le_scalar__schema, le_scalar__impl, le_scalar__autograd);
 static void le_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_le_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema le_scalar_into_schema = {"le_scalar_into", "le_into", "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&le_scalar_into_schema, le_scalar_into_impl, le_scalar_into_autograd);
+static constexpr OpSchema le_scalar_into_schema = {"le_scalar_into", "le_into",
+    "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&le_scalar_into_schema,
+    le_scalar_into_impl, le_scalar_into_autograd);
 
 // ---- gt ----
-static constexpr ArgInfo gt_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gt_schema = {"gt", "gt", "gt(self: Tensor, other: Tensor) -> BoolTensor", gt_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gt = make_op<TensorRef, const Tensor&, const Tensor&>(&gt_schema, gt_impl, nullptr);
+static constexpr ArgInfo gt_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"other", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gt_schema = {"gt", "gt", "gt(self: Tensor, other: Tensor) -> BoolTensor",
+                                       gt_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gt = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&gt_schema, gt_impl, nullptr);
 static void gt__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_gt_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo gt__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema gt__schema = {"gt_", "gt_", "gt(self: Tensor, other: Tensor) -> BoolTensor", gt__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_gt_ = make_op<void, Tensor&, const Tensor&>(&gt__schema, gt__impl, gt__autograd);
+static constexpr ArgInfo gt__args[] = {{"self", ArgType::kTensor, true, false},
+                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema gt__schema =
+    {"gt_", "gt_", "gt(self: Tensor, other: Tensor) -> BoolTensor", gt__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_gt_ = make_op<void, Tensor&,
+    const Tensor&>(&gt__schema, gt__impl, gt__autograd);
 static void gt_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gt_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema gt_into_schema = {"gt_into", "gt_into", "gt(self: Tensor, other: Tensor) -> BoolTensor", gt_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&gt_into_schema, gt_into_impl, gt_into_autograd);
+static constexpr OpSchema gt_into_schema = {"gt_into", "gt_into",
+                                            "gt(self: Tensor, other: Tensor) -> BoolTensor",
+                                            gt_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&gt_into_schema, gt_into_impl, gt_into_autograd);
 
 // ---- gt_scalar ----
-static constexpr ArgInfo gt_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gt_scalar_schema = {"gt_scalar", "gt", "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_gt_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&gt_scalar_schema, gt_scalar_impl, nullptr);
+static constexpr ArgInfo gt_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gt_scalar_schema =
+    {"gt_scalar", "gt", "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar_args, 2,
+     1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_gt_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&gt_scalar_schema, gt_scalar_impl, nullptr);
 static void gt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_gt_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo gt_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema gt_scalar__schema = {"gt_scalar_", "gt_", "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_gt_scalar_ = make_op<void, Tensor&, const Scalar&>(&gt_scalar__schema, gt_scalar__impl, gt_scalar__autograd);
+static constexpr ArgInfo gt_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema gt_scalar__schema = {"gt_scalar_", "gt_",
+    "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_gt_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&gt_scalar__schema, gt_scalar__impl, gt_scalar__autograd);
 static void gt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gt_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema gt_scalar_into_schema = {"gt_scalar_into", "gt_into", "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&gt_scalar_into_schema, gt_scalar_into_impl, gt_scalar_into_autograd);
+static constexpr OpSchema gt_scalar_into_schema = {"gt_scalar_into", "gt_into",
+    "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&gt_scalar_into_schema,
+    gt_scalar_into_impl, gt_scalar_into_autograd);
 
 // ---- ge ----
-static constexpr ArgInfo ge_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ge_schema = {"ge", "ge", "ge(self: Tensor, other: Tensor) -> BoolTensor", ge_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ge = make_op<TensorRef, const Tensor&, const Tensor&>(&ge_schema, ge_impl, nullptr);
+static constexpr ArgInfo ge_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"other", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ge_schema = {"ge", "ge", "ge(self: Tensor, other: Tensor) -> BoolTensor",
+                                       ge_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ge = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&ge_schema, ge_impl, nullptr);
 static void ge__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_ge_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo ge__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema ge__schema = {"ge_", "ge_", "ge(self: Tensor, other: Tensor) -> BoolTensor", ge__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_ge_ = make_op<void, Tensor&, const Tensor&>(&ge__schema, ge__impl, ge__autograd);
+static constexpr ArgInfo ge__args[] = {{"self", ArgType::kTensor, true, false},
+                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema ge__schema =
+    {"ge_", "ge_", "ge(self: Tensor, other: Tensor) -> BoolTensor", ge__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_ge_ = make_op<void, Tensor&,
+    const Tensor&>(&ge__schema, ge__impl, ge__autograd);
 static void ge_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ge_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ge_into_schema = {"ge_into", "ge_into", "ge(self: Tensor, other: Tensor) -> BoolTensor", ge_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&ge_into_schema, ge_into_impl, ge_into_autograd);
+static constexpr OpSchema ge_into_schema = {"ge_into", "ge_into",
+                                            "ge(self: Tensor, other: Tensor) -> BoolTensor",
+                                            ge_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&ge_into_schema, ge_into_impl, ge_into_autograd);
 
 // ---- ge_scalar ----
-static constexpr ArgInfo ge_scalar_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ge_scalar_schema = {"ge_scalar", "ge", "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar = make_op<TensorRef, const Tensor&, const Scalar&>(&ge_scalar_schema, ge_scalar_impl, nullptr);
+static constexpr ArgInfo ge_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ge_scalar_schema =
+    {"ge_scalar", "ge", "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar_args, 2,
+     1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&ge_scalar_schema, ge_scalar_impl, nullptr);
 static void ge_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_ge_scalar_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo ge_scalar__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema ge_scalar__schema = {"ge_scalar_", "ge_", "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_ge_scalar_ = make_op<void, Tensor&, const Scalar&>(&ge_scalar__schema, ge_scalar__impl, ge_scalar__autograd);
+static constexpr ArgInfo ge_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema ge_scalar__schema = {"ge_scalar_", "ge_",
+    "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_ge_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&ge_scalar__schema, ge_scalar__impl, ge_scalar__autograd);
 static void ge_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ge_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema ge_scalar_into_schema = {"ge_scalar_into", "ge_into", "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into = make_op<void, const Tensor&, const Scalar&, Tensor&>(&ge_scalar_into_schema, ge_scalar_into_impl, ge_scalar_into_autograd);
+static constexpr OpSchema ge_scalar_into_schema = {"ge_scalar_into", "ge_into",
+    "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&ge_scalar_into_schema,
+    ge_scalar_into_impl, ge_scalar_into_autograd);
 
 // ---- logical_not ----
-static constexpr ArgInfo logical_not_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_not_schema = {"logical_not", "logical_not", "logical_not(self: Tensor) -> BoolTensor", logical_not_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_logical_not = make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_impl, nullptr);
+static constexpr ArgInfo logical_not_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_not_schema = {"logical_not", "logical_not",
+                                                "logical_not(self: Tensor) -> BoolTensor",
+                                                logical_not_args, 1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_logical_not =
+    make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_impl, nullptr);
 static void logical_not__autograd(Call c, Tensor& self) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_logical_not_, c.keys & kBelowAutograd, self);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo logical_not__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_not__schema = {"logical_not_", "logical_not_", "logical_not(self: Tensor) -> BoolTensor", logical_not__args, 1, 0, false, false, false, false};
-constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema, logical_not__impl, logical_not__autograd);
+static constexpr OpSchema logical_not__schema = {"logical_not_", "logical_not_",
+                                                 "logical_not(self: Tensor) -> BoolTensor",
+                                                 logical_not__args, 1, 0, false, false, false,
+                                                 false};
+constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema,
+    logical_not__impl, logical_not__autograd);
 static void logical_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_not_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema logical_not_into_schema = {"logical_not_into", "logical_not_into", "logical_not(self: Tensor) -> BoolTensor", logical_not_args, 2, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&, Tensor&>(&logical_not_into_schema, logical_not_into_impl, logical_not_into_autograd);
+static constexpr OpSchema logical_not_into_schema = {"logical_not_into", "logical_not_into",
+                                                     "logical_not(self: Tensor) -> BoolTensor",
+                                                     logical_not_args, 2, 0, false, false, false,
+                                                     false};
+constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&,
+    Tensor&>(&logical_not_into_schema, logical_not_into_impl, logical_not_into_autograd);
 
 // ---- logical_and ----
-static constexpr ArgInfo logical_and_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_and_schema = {"logical_and", "logical_and", "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and = make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_impl, nullptr);
+static constexpr ArgInfo logical_and_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_and_schema = {"logical_and", "logical_and",
+    "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_impl,
+                                                     nullptr);
 static void logical_and__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_logical_and_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo logical_and__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_and__schema = {"logical_and_", "logical_and_", "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&, const Tensor&>(&logical_and__schema, logical_and__impl, logical_and__autograd);
-static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo logical_and__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_and__schema = {"logical_and_", "logical_and_",
+    "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&,
+    const Tensor&>(&logical_and__schema, logical_and__impl, logical_and__autograd);
+static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                      Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_and_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logical_and_into_schema = {"logical_and_into", "logical_and_into", "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema, logical_and_into_impl, logical_and_into_autograd);
+static constexpr OpSchema logical_and_into_schema = {"logical_and_into", "logical_and_into",
+    "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema,
+    logical_and_into_impl, logical_and_into_autograd);
 
 // ---- logical_or ----
-static constexpr ArgInfo logical_or_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_or_schema = {"logical_or", "logical_or", "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or = make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_impl, nullptr);
+static constexpr ArgInfo logical_or_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_or_schema = {"logical_or", "logical_or",
+    "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_impl, nullptr);
 static void logical_or__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_logical_or_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo logical_or__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_or__schema = {"logical_or_", "logical_or_", "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&, const Tensor&>(&logical_or__schema, logical_or__impl, logical_or__autograd);
+static constexpr ArgInfo logical_or__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_or__schema = {"logical_or_", "logical_or_",
+    "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&,
+    const Tensor&>(&logical_or__schema, logical_or__impl, logical_or__autograd);
 static void logical_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_or_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logical_or_into_schema = {"logical_or_into", "logical_or_into", "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema, logical_or_into_impl, logical_or_into_autograd);
+static constexpr OpSchema logical_or_into_schema = {"logical_or_into", "logical_or_into",
+    "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema,
+    logical_or_into_impl, logical_or_into_autograd);
 
 // ---- logical_xor ----
-static constexpr ArgInfo logical_xor_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logical_xor_schema = {"logical_xor", "logical_xor", "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor = make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_impl, nullptr);
+static constexpr ArgInfo logical_xor_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logical_xor_schema = {"logical_xor", "logical_xor",
+    "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_impl,
+                                                     nullptr);
 static void logical_xor__autograd(Call c, Tensor& self, const Tensor& other) {
   NodeRef prepared = prepare_overwrite(self);
   redispatch(op_logical_xor_, c.keys & kBelowAutograd, self, other);
   if (prepared) commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo logical_xor__args[] = {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema logical_xor__schema = {"logical_xor_", "logical_xor_", "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor__args, 2, 0, false, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&, const Tensor&>(&logical_xor__schema, logical_xor__impl, logical_xor__autograd);
-static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo logical_xor__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema logical_xor__schema = {"logical_xor_", "logical_xor_",
+    "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor__args, 2, 0, false, false,
+    false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&,
+    const Tensor&>(&logical_xor__schema, logical_xor__impl, logical_xor__autograd);
+static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                      Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logical_xor_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema logical_xor_into_schema = {"logical_xor_into", "logical_xor_into", "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 3, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema, logical_xor_into_impl, logical_xor_into_autograd);
+static constexpr OpSchema logical_xor_into_schema = {"logical_xor_into", "logical_xor_into",
+    "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 3, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema,
+    logical_xor_into_impl, logical_xor_into_autograd);
 
 }  // namespace TT_NS

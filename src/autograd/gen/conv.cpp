@@ -9,49 +9,172 @@
 namespace TT_NS {
 
 // ---- conv1d ----
-static constexpr ArgInfo conv1d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv1d_schema = {"conv1d", "conv1d", "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_args, 7, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t>(&conv1d_schema, impl::conv1d, nullptr);
+static constexpr ArgInfo conv1d_args[] = {{"input", ArgType::kTensor, false, false},
+                                          {"weight", ArgType::kTensor, false, false},
+                                          {"bias", ArgType::kOptTensor, false, true},
+                                          {"stride", ArgType::kSize, false, true},
+                                          {"padding", ArgType::kSize, false, true},
+                                          {"dilation", ArgType::kSize, false, true},
+                                          {"groups", ArgType::kInt, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema conv1d_schema = {"conv1d", "conv1d",
+    "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: "
+    "Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_args, 7, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                       int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&,
+                                                     const Tensor*, Ints, Ints, Ints,
+                                                     int64_t>(&conv1d_schema, impl::conv1d,
+    nullptr);
 
 // ---- conv1d_padding ----
-static constexpr ArgInfo conv1d_padding_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"padding", ArgType::kStr, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv1d_padding_schema = {"conv1d_padding", "conv1d_padding", "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_padding_args, 7, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema, impl::conv1d_padding, nullptr);
+static constexpr ArgInfo conv1d_padding_args[] = {{"input", ArgType::kTensor, false, false},
+                                                  {"weight", ArgType::kTensor, false, false},
+                                                  {"padding", ArgType::kStr, false, false},
+                                                  {"bias", ArgType::kOptTensor, false, true},
+                                                  {"stride", ArgType::kSize, false, true},
+                                                  {"dilation", ArgType::kSize, false, true},
+                                                  {"groups", ArgType::kInt, false, true, 0,
+                                                   ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema conv1d_padding_schema = {"conv1d_padding", "conv1d_padding",
+    "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: "
+    "Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_padding_args, 7, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
+                       int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&,
+    const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema,
+    impl::conv1d_padding, nullptr);
 
 // ---- conv2d ----
-static constexpr ArgInfo conv2d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv2d_schema = {"conv2d", "conv2d", "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_args, 7, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t>(&conv2d_schema, impl::conv2d, nullptr);
+static constexpr ArgInfo conv2d_args[] = {{"input", ArgType::kTensor, false, false},
+                                          {"weight", ArgType::kTensor, false, false},
+                                          {"bias", ArgType::kOptTensor, false, true},
+                                          {"stride", ArgType::kSize, false, true},
+                                          {"padding", ArgType::kSize, false, true},
+                                          {"dilation", ArgType::kSize, false, true},
+                                          {"groups", ArgType::kInt, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema conv2d_schema = {"conv2d", "conv2d",
+    "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: "
+    "Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_args, 7, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                       int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&,
+                                                     const Tensor*, Ints, Ints, Ints,
+                                                     int64_t>(&conv2d_schema, impl::conv2d,
+    nullptr);
 
 // ---- conv2d_padding ----
-static constexpr ArgInfo conv2d_padding_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"padding", ArgType::kStr, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv2d_padding_schema = {"conv2d_padding", "conv2d_padding", "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_padding_args, 7, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema, impl::conv2d_padding, nullptr);
+static constexpr ArgInfo conv2d_padding_args[] = {{"input", ArgType::kTensor, false, false},
+                                                  {"weight", ArgType::kTensor, false, false},
+                                                  {"padding", ArgType::kStr, false, false},
+                                                  {"bias", ArgType::kOptTensor, false, true},
+                                                  {"stride", ArgType::kSize, false, true},
+                                                  {"dilation", ArgType::kSize, false, true},
+                                                  {"groups", ArgType::kInt, false, true, 0,
+                                                   ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema conv2d_padding_schema = {"conv2d_padding", "conv2d_padding",
+    "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: "
+    "Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_padding_args, 7, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
+                       int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&,
+    const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema,
+    impl::conv2d_padding, nullptr);
 
 // ---- conv3d ----
-static constexpr ArgInfo conv3d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv3d_schema = {"conv3d", "conv3d", "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_args, 7, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t>(&conv3d_schema, impl::conv3d, nullptr);
+static constexpr ArgInfo conv3d_args[] = {{"input", ArgType::kTensor, false, false},
+                                          {"weight", ArgType::kTensor, false, false},
+                                          {"bias", ArgType::kOptTensor, false, true},
+                                          {"stride", ArgType::kSize, false, true},
+                                          {"padding", ArgType::kSize, false, true},
+                                          {"dilation", ArgType::kSize, false, true},
+                                          {"groups", ArgType::kInt, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema conv3d_schema = {"conv3d", "conv3d",
+    "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: "
+    "Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_args, 7, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                       int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&,
+                                                     const Tensor*, Ints, Ints, Ints,
+                                                     int64_t>(&conv3d_schema, impl::conv3d,
+    nullptr);
 
 // ---- conv3d_padding ----
-static constexpr ArgInfo conv3d_padding_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"padding", ArgType::kStr, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema conv3d_padding_schema = {"conv3d_padding", "conv3d_padding", "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_padding_args, 7, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema, impl::conv3d_padding, nullptr);
+static constexpr ArgInfo conv3d_padding_args[] = {{"input", ArgType::kTensor, false, false},
+                                                  {"weight", ArgType::kTensor, false, false},
+                                                  {"padding", ArgType::kStr, false, false},
+                                                  {"bias", ArgType::kOptTensor, false, true},
+                                                  {"stride", ArgType::kSize, false, true},
+                                                  {"dilation", ArgType::kSize, false, true},
+                                                  {"groups", ArgType::kInt, false, true, 0,
+                                                   ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema conv3d_padding_schema = {"conv3d_padding", "conv3d_padding",
+    "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: "
+    "Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_padding_args, 7, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
+                       int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&,
+    const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema,
+    impl::conv3d_padding, nullptr);
 
 // ---- conv_transpose1d ----
-static constexpr ArgInfo conv_transpose1d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"output_padding", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose1d_schema = {"conv_transpose1d", "conv_transpose1d", "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose1d_args, 8, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema, impl::conv_transpose1d, nullptr);
+static constexpr ArgInfo conv_transpose1d_args[] = {{"input", ArgType::kTensor, false, false},
+                                                    {"weight", ArgType::kTensor, false, false},
+                                                    {"bias", ArgType::kOptTensor, false, true},
+                                                    {"stride", ArgType::kSize, false, true},
+                                                    {"padding", ArgType::kSize, false, true},
+                                                    {"output_padding", ArgType::kSize, false, true},
+                                                    {"groups", ArgType::kInt, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 1}},
+                                                    {"dilation", ArgType::kSize, false, true}};
+static constexpr OpSchema conv_transpose1d_schema = {"conv_transpose1d", "conv_transpose1d",
+    "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
+    "padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
+    "Tensor", conv_transpose1d_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
+                       Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema,
+                                                    impl::conv_transpose1d, nullptr);
 
 // ---- conv_transpose2d ----
-static constexpr ArgInfo conv_transpose2d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"output_padding", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose2d_schema = {"conv_transpose2d", "conv_transpose2d", "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose2d_args, 8, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema, impl::conv_transpose2d, nullptr);
+static constexpr ArgInfo conv_transpose2d_args[] = {{"input", ArgType::kTensor, false, false},
+                                                    {"weight", ArgType::kTensor, false, false},
+                                                    {"bias", ArgType::kOptTensor, false, true},
+                                                    {"stride", ArgType::kSize, false, true},
+                                                    {"padding", ArgType::kSize, false, true},
+                                                    {"output_padding", ArgType::kSize, false, true},
+                                                    {"groups", ArgType::kInt, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 1}},
+                                                    {"dilation", ArgType::kSize, false, true}};
+static constexpr OpSchema conv_transpose2d_schema = {"conv_transpose2d", "conv_transpose2d",
+    "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
+    "padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
+    "Tensor", conv_transpose2d_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
+                       Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema,
+                                                    impl::conv_transpose2d, nullptr);
 
 // ---- conv_transpose3d ----
-static constexpr ArgInfo conv_transpose3d_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"output_padding", ArgType::kSize, false, true}, {"groups", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dilation", ArgType::kSize, false, true}};
-static constexpr OpSchema conv_transpose3d_schema = {"conv_transpose3d", "conv_transpose3d", "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor", conv_transpose3d_args, 8, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema, impl::conv_transpose3d, nullptr);
+static constexpr ArgInfo conv_transpose3d_args[] = {{"input", ArgType::kTensor, false, false},
+                                                    {"weight", ArgType::kTensor, false, false},
+                                                    {"bias", ArgType::kOptTensor, false, true},
+                                                    {"stride", ArgType::kSize, false, true},
+                                                    {"padding", ArgType::kSize, false, true},
+                                                    {"output_padding", ArgType::kSize, false, true},
+                                                    {"groups", ArgType::kInt, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 1}},
+                                                    {"dilation", ArgType::kSize, false, true}};
+static constexpr OpSchema conv_transpose3d_schema = {"conv_transpose3d", "conv_transpose3d",
+    "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
+    "padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
+    "Tensor", conv_transpose3d_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
+                       Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema,
+                                                    impl::conv_transpose3d, nullptr);
 
 // ---- convolution ----
 struct convolution_saved {
@@ -79,18 +202,26 @@ static void convolution_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     const auto& output_padding = s.output_padding;
     const auto& groups = s.groups;
     const Tensor& g0 = *grads[0];
-    auto r = op::convolution_backward(g0, op::conj(input), op::conj(weight), stride, padding, dilation, transposed, output_padding, groups, n.needs(0), n.needs(1), n.needs(2));
+    auto r = op::convolution_backward(g0, op::conj(input), op::conj(weight), stride, padding,
+                                      dilation, transposed, output_padding, groups, n.needs(0),
+                                      n.needs(1), n.needs(2));
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
   }
 }
-static constinit const NodeType convolution_type = {"convolution", convolution_apply, destroy_saved<convolution_saved>, sizeof(convolution_saved), false};
-static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
+static constinit const NodeType convolution_type = {"convolution", convolution_apply,
+                                                    destroy_saved<convolution_saved>,
+                                                    sizeof(convolution_saved), false};
+static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor& weight,
+                                      const Tensor* bias, Ints stride, Ints padding, Ints dilation,
+                                      bool transposed, Ints output_padding, int64_t groups) {
   const bool n0 = needs_grad(input);
   const bool n1 = needs_grad(weight);
   const bool n2 = needs_grad(bias);
-  if (!(n0 | n1 | n2)) return redispatch(op_convolution, c.keys & kBelowAutograd, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  if (!(n0 | n1 | n2)) return redispatch(op_convolution, c.keys & kBelowAutograd, input, weight,
+                                         bias, stride, padding, dilation, transposed,
+                                         output_padding, groups);
   NodeRef node = new_node(&convolution_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) convolution_saved;
@@ -106,13 +237,28 @@ static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor&
   s.transposed = transposed;
   s.output_padding = Shape(output_padding);
   s.groups = groups;
-  auto out = redispatch(op_convolution, c.keys & kBelowAutograd, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  auto out = redispatch(op_convolution, c.keys & kBelowAutograd, input, weight, bias, stride,
+                        padding, dilation, transposed, output_padding, groups);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo convolution_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false}, {"transposed", ArgType::kBool, false, false}, {"output_padding", ArgType::kSize, false, false}, {"groups", ArgType::kInt, false, false}};
-static constexpr OpSchema convolution_schema = {"convolution", "convolution", "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor", convolution_args, 9, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, impl::convolution, convolution_autograd);
+static constexpr ArgInfo convolution_args[] = {{"input", ArgType::kTensor, false, false},
+                                               {"weight", ArgType::kTensor, false, false},
+                                               {"bias", ArgType::kOptTensor, false, false},
+                                               {"stride", ArgType::kSize, false, false},
+                                               {"padding", ArgType::kSize, false, false},
+                                               {"dilation", ArgType::kSize, false, false},
+                                               {"transposed", ArgType::kBool, false, false},
+                                               {"output_padding", ArgType::kSize, false, false},
+                                               {"groups", ArgType::kInt, false, false}};
+static constexpr OpSchema convolution_schema = {"convolution", "convolution",
+    "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], "
+    "dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor",
+    convolution_args, 9, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
+                       int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, impl::convolution,
+    convolution_autograd);
 
 // ---- convolution_backward ----
 struct convolution_backward_saved {
@@ -143,18 +289,30 @@ static void convolution_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     const auto& output_padding = s.output_padding;
     const auto& groups = s.groups;
     const GradList all_grads(grads, n.n_outs);
-    auto r = formula::convolution_double_backward(all_grads, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, Needs(n));
+    auto r = formula::convolution_double_backward(all_grads, grad, input, weight, stride, padding,
+                                                  dilation, transposed, output_padding, groups,
+                                                  Needs(n));
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
   }
 }
-static constinit const NodeType convolution_backward_type = {"convolution_backward", convolution_backward_apply, destroy_saved<convolution_backward_saved>, sizeof(convolution_backward_saved), false};
-static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
+static constinit const NodeType convolution_backward_type = {"convolution_backward",
+    convolution_backward_apply, destroy_saved<convolution_backward_saved>,
+    sizeof(convolution_backward_saved), false};
+static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                                  const Tensor& weight, Ints stride, Ints padding,
+                                                  Ints dilation, bool transposed,
+                                                  Ints output_padding, int64_t groups,
+                                                  bool want_input, bool want_weight,
+                                                  bool want_bias) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
   const bool n2 = needs_grad(weight);
-  if (!(n0 | n1 | n2)) return redispatch(op_convolution_backward, c.keys & kBelowAutograd, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, want_input, want_weight, want_bias);
+  if (!(n0 | n1 | n2)) return redispatch(op_convolution_backward, c.keys & kBelowAutograd, grad,
+                                         input, weight, stride, padding, dilation, transposed,
+                                         output_padding, groups, want_input, want_weight,
+                                         want_bias);
   NodeRef node = new_node(&convolution_backward_type, 3, 3);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) convolution_backward_saved;
@@ -171,14 +329,37 @@ static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, co
   s.transposed = transposed;
   s.output_padding = Shape(output_padding);
   s.groups = groups;
-  auto out = redispatch(op_convolution_backward, c.keys & kBelowAutograd, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, want_input, want_weight, want_bias);
+  auto out = redispatch(op_convolution_backward, c.keys & kBelowAutograd, grad, input, weight,
+                        stride, padding, dilation, transposed, output_padding, groups, want_input,
+                        want_weight, want_bias);
   if (out.first) set_history(node, *out.first, 0);
   if (out.second) set_history(node, *out.second, 1);
   if (out.third) set_history(node, *out.third, 2);
   return out;
 }
-static constexpr ArgInfo convolution_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false}, {"transposed", ArgType::kBool, false, false}, {"output_padding", ArgType::kSize, false, false}, {"groups", ArgType::kInt, false, false}, {"want_input", ArgType::kBool, false, false}, {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
-static constexpr OpSchema convolution_backward_schema = {"convolution_backward", "convolution_backward", "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", convolution_backward_args, 12, 3, true, false, true, false};
-constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool)> op_convolution_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool>(&convolution_backward_schema, impl::convolution_backward, convolution_backward_autograd);
+static constexpr ArgInfo convolution_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                        {"input", ArgType::kTensor, false, false},
+                                                        {"weight", ArgType::kTensor, false, false},
+                                                        {"stride", ArgType::kSize, false, false},
+                                                        {"padding", ArgType::kSize, false, false},
+                                                        {"dilation", ArgType::kSize, false, false},
+                                                        {"transposed", ArgType::kBool, false,
+    false}, {"output_padding", ArgType::kSize, false, false},
+                                                        {"groups", ArgType::kInt, false, false},
+                                                        {"want_input", ArgType::kBool, false,
+    false}, {"want_weight", ArgType::kBool, false, false},
+                                                        {"want_bias", ArgType::kBool, false,
+    false}};
+static constexpr OpSchema convolution_backward_schema = {"convolution_backward",
+    "convolution_backward",
+    "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: "
+    "Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: "
+    "Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)",
+    convolution_backward_args, 12, 3, true, false, true, false};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
+                          int64_t, bool, bool, bool)> op_convolution_backward =
+    make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
+            int64_t, bool, bool, bool>(&convolution_backward_schema, impl::convolution_backward,
+                                       convolution_backward_autograd);
 
 }  // namespace TT_NS

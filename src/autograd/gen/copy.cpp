@@ -23,7 +23,8 @@ static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_saved<copy__saved>, sizeof(copy__saved), false};
+static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_saved<copy__saved>,
+                                              sizeof(copy__saved), false};
 static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
@@ -38,9 +39,13 @@ static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
   redispatch(op_copy_, c.keys & kBelowAutograd, self, src);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo copy__args[] = {{"self", ArgType::kTensor, true, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema copy__schema = {"copy_", "copy_", "copy_(self: Tensor!, src: Tensor) -> ()", copy__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&, const Tensor&>(&copy__schema, impl::copy_, copy__autograd);
+static constexpr ArgInfo copy__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema copy__schema =
+    {"copy_", "copy_", "copy_(self: Tensor!, src: Tensor) -> ()", copy__args, 2, 0, true, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&,
+    const Tensor&>(&copy__schema, impl::copy_, copy__autograd);
 
 // ---- clone ----
 struct clone_saved {
@@ -53,7 +58,8 @@ static void clone_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType clone_type = {"clone", clone_apply, destroy_saved<clone_saved>, sizeof(clone_saved), false};
+static constinit const NodeType clone_type = {"clone", clone_apply, destroy_saved<clone_saved>,
+                                              sizeof(clone_saved), false};
 static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_format) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clone, c.keys & kBelowAutograd, self, memory_format);
@@ -66,15 +72,24 @@ static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_forma
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false}, {"memory_format", ArgType::kMemoryFormat, false, true, 0, ArgDefault::kInt, {.i = 2}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clone_schema = {"clone", "clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&, int64_t>(&clone_schema, impl::clone, clone_autograd);
+static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"memory_format", ArgType::kMemoryFormat, false, true, 0,
+                                          ArgDefault::kInt, {.i = 2}},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clone_schema =
+    {"clone", "clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
+     clone_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&,
+    int64_t>(&clone_schema, impl::clone, clone_autograd);
 static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_format, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clone_into, c.keys & kBelowAutograd, self, memory_format, dst);
 }
-static constexpr OpSchema clone_into_schema = {"clone_into", "clone_into", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&, int64_t, Tensor&>(&clone_into_schema, clone_into_impl, clone_into_autograd);
+static constexpr OpSchema clone_into_schema = {"clone_into", "clone_into",
+    "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 3, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&,
+    int64_t, Tensor&>(&clone_into_schema, clone_into_impl, clone_into_autograd);
 
 // ---- to_dtype ----
 struct to_dtype_saved {
@@ -88,7 +103,9 @@ static void to_dtype_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::to_dtype(g0, s.self_dtype);
   }
 }
-static constinit const NodeType to_dtype_type = {"to_dtype", to_dtype_apply, destroy_saved<to_dtype_saved>, sizeof(to_dtype_saved), false};
+static constinit const NodeType to_dtype_type = {"to_dtype", to_dtype_apply,
+                                                 destroy_saved<to_dtype_saved>,
+                                                 sizeof(to_dtype_saved), false};
 static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_to_dtype, c.keys & kBelowAutograd, self, dtype);
@@ -102,9 +119,13 @@ static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema to_dtype_schema = {"to_dtype", "to_dtype", "to_dtype(self: Tensor, dtype: DType) -> Tensor", to_dtype_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&, Dtype>(&to_dtype_schema, impl::to_dtype, to_dtype_autograd);
+static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dtype", ArgType::kDtype, false, false}};
+static constexpr OpSchema to_dtype_schema = {"to_dtype", "to_dtype",
+                                             "to_dtype(self: Tensor, dtype: DType) -> Tensor",
+                                             to_dtype_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&,
+    Dtype>(&to_dtype_schema, impl::to_dtype, to_dtype_autograd);
 
 // ---- to_device ----
 struct to_device_saved {
@@ -118,7 +139,9 @@ static void to_device_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::to_device(g0, s.self_device);
   }
 }
-static constinit const NodeType to_device_type = {"to_device", to_device_apply, destroy_saved<to_device_saved>, sizeof(to_device_saved), false};
+static constinit const NodeType to_device_type = {"to_device", to_device_apply,
+                                                  destroy_saved<to_device_saved>,
+                                                  sizeof(to_device_saved), false};
 static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_to_device, c.keys & kBelowAutograd, self, device);
@@ -132,19 +155,36 @@ static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false}, {"device", ArgType::kDevice, false, false}};
-static constexpr OpSchema to_device_schema = {"to_device", "to_device", "to_device(self: Tensor, device: Device) -> Tensor", to_device_args, 2, 1, true, false, true, true};
-constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&, Device>(&to_device_schema, impl::to_device, to_device_autograd);
+static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"device", ArgType::kDevice, false, false}};
+static constexpr OpSchema to_device_schema = {"to_device", "to_device",
+                                              "to_device(self: Tensor, device: Device) -> Tensor",
+                                              to_device_args, 2, 1, true, false, true, true};
+constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&,
+    Device>(&to_device_schema, impl::to_device, to_device_autograd);
 
 // ---- to ----
-static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"copy", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false, true, 0, ArgDefault::kInt, {.i = 2}}};
-static constexpr OpSchema to_schema = {"to", "to", "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to, nullptr);
+static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"dtype", ArgType::kDtype, false, true},
+                                      {"device", ArgType::kDevice, false, true},
+                                      {"copy", ArgType::kBool, false, true, 0, ArgDefault::kBool,
+                                       {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false,
+                                                   true, 0, ArgDefault::kInt, {.i = 2}}};
+static constexpr OpSchema to_schema =
+    {"to", "to",
+    "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
+    "memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to =
+    make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to,
+    nullptr);
 
 // ---- contiguous ----
 static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema contiguous_schema = {"contiguous", "contiguous", "contiguous(self: Tensor) -> Tensor", contiguous_args, 1, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&)> op_contiguous = make_op<TensorRef, const Tensor&>(&contiguous_schema, impl::contiguous, nullptr);
+static constexpr OpSchema contiguous_schema = {"contiguous", "contiguous",
+                                               "contiguous(self: Tensor) -> Tensor",
+                                               contiguous_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_contiguous =
+    make_op<TensorRef, const Tensor&>(&contiguous_schema, impl::contiguous, nullptr);
 
 // ---- zero_ ----
 struct zero__saved {
@@ -157,7 +197,8 @@ static void zero__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType zero__type = {"zero_", zero__apply, destroy_saved<zero__saved>, sizeof(zero__saved), false};
+static constinit const NodeType zero__type = {"zero_", zero__apply, destroy_saved<zero__saved>,
+                                              sizeof(zero__saved), false};
 static void zero__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_zero_, c.keys & kBelowAutograd, self);
@@ -171,8 +212,10 @@ static void zero__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo zero__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema zero__schema = {"zero_", "zero_", "zero_(self: Tensor!) -> ()", zero__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, impl::zero_, zero__autograd);
+static constexpr OpSchema zero__schema = {"zero_", "zero_", "zero_(self: Tensor!) -> ()",
+                                          zero__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, impl::zero_,
+    zero__autograd);
 
 // ---- fill_ ----
 struct fill__saved {
@@ -185,7 +228,8 @@ static void fill__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType fill__type = {"fill_", fill__apply, destroy_saved<fill__saved>, sizeof(fill__saved), false};
+static constinit const NodeType fill__type = {"fill_", fill__apply, destroy_saved<fill__saved>,
+                                              sizeof(fill__saved), false};
 static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_fill_, c.keys & kBelowAutograd, self, value);
@@ -198,8 +242,12 @@ static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
   redispatch(op_fill_, c.keys & kBelowAutograd, self, value);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema fill__schema = {"fill_", "fill_", "fill_(self: Tensor!, value: Scalar) -> ()", fill__args, 2, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&, const Scalar&>(&fill__schema, impl::fill_, fill__autograd);
+static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema fill__schema =
+    {"fill_", "fill_", "fill_(self: Tensor!, value: Scalar) -> ()", fill__args, 2, 0, true, false,
+     false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
+    const Scalar&>(&fill__schema, impl::fill_, fill__autograd);
 
 }  // namespace TT_NS

@@ -9,58 +9,129 @@
 namespace TT_NS {
 
 // ---- empty ----
-static constexpr ArgInfo empty_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema empty_schema = {"empty", "empty", "empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor", empty_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty = make_op<TensorRef, Ints, Dtype, Opt<Device>>(&empty_schema, impl::empty, nullptr);
+static constexpr ArgInfo empty_args[] = {{"size", ArgType::kSize, false, false},
+                                         {"dtype", ArgType::kDtype, false, true},
+                                         {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema empty_schema =
+    {"empty", "empty", "empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
+     empty_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty = make_op<TensorRef, Ints, Dtype,
+    Opt<Device>>(&empty_schema, impl::empty, nullptr);
 
 // ---- zeros ----
-static constexpr ArgInfo zeros_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema zeros_schema = {"zeros", "zeros", "zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor", zeros_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros = make_op<TensorRef, Ints, Dtype, Opt<Device>>(&zeros_schema, impl::zeros, nullptr);
+static constexpr ArgInfo zeros_args[] = {{"size", ArgType::kSize, false, false},
+                                         {"dtype", ArgType::kDtype, false, true},
+                                         {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema zeros_schema =
+    {"zeros", "zeros", "zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
+     zeros_args, 3, 1, false, false, false, false};
+constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros = make_op<TensorRef, Ints, Dtype,
+    Opt<Device>>(&zeros_schema, impl::zeros, nullptr);
 
 // ---- ones ----
-static constexpr ArgInfo ones_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema ones_schema = {"ones", "ones", "ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor", ones_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_ones = make_op<TensorRef, Ints, Dtype, Opt<Device>>(&ones_schema, impl::ones, nullptr);
+static constexpr ArgInfo ones_args[] = {{"size", ArgType::kSize, false, false},
+                                        {"dtype", ArgType::kDtype, false, true},
+                                        {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema ones_schema =
+    {"ones", "ones", "ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
+     ones_args, 3, 1, false, false, false, false};
+constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_ones = make_op<TensorRef, Ints, Dtype,
+    Opt<Device>>(&ones_schema, impl::ones, nullptr);
 
 // ---- full ----
-static constexpr ArgInfo full_args[] = {{"size", ArgType::kSize, false, false}, {"fill_value", ArgType::kScalar, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema full_schema = {"full", "full", "full(size: Size, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor", full_args, 4, 1, false, false, false, false};
-constinit Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full = make_op<TensorRef, Ints, const Scalar&, Dtype, Opt<Device>>(&full_schema, impl::full, nullptr);
+static constexpr ArgInfo full_args[] = {{"size", ArgType::kSize, false, false},
+                                        {"fill_value", ArgType::kScalar, false, false},
+                                        {"dtype", ArgType::kDtype, false, true},
+                                        {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema full_schema =
+    {"full", "full",
+     "full(size: Size, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor",
+     full_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full = make_op<TensorRef, Ints,
+    const Scalar&, Dtype, Opt<Device>>(&full_schema, impl::full, nullptr);
 
 // ---- arange ----
-static constexpr ArgInfo arange_args[] = {{"start", ArgType::kScalar, false, false}, {"end", ArgType::kScalar, false, false}, {"step", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema arange_schema = {"arange", "arange", "arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: Device? = None) -> Tensor", arange_args, 5, 1, false, false, false, false};
-constinit Op<TensorRef(const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>)> op_arange = make_op<TensorRef, const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>>(&arange_schema, impl::arange, nullptr);
+static constexpr ArgInfo arange_args[] = {{"start", ArgType::kScalar, false, false},
+                                          {"end", ArgType::kScalar, false, false},
+                                          {"step", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}},
+                                          {"dtype", ArgType::kDtype, false, true},
+                                          {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema arange_schema = {"arange", "arange",
+    "arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: Device? = "
+    "None) -> Tensor", arange_args, 5, 1, false, false, false, false};
+constinit Op<TensorRef(const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>)> op_arange =
+    make_op<TensorRef, const Scalar&, const Scalar&, const Scalar&, Dtype,
+            Opt<Device>>(&arange_schema, impl::arange, nullptr);
 
 // ---- empty_like ----
-static constexpr ArgInfo empty_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema empty_like_schema = {"empty_like", "empty_like", "empty_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor", empty_like_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&empty_like_schema, impl::empty_like, nullptr);
+static constexpr ArgInfo empty_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dtype", ArgType::kDtype, false, true},
+                                              {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema empty_like_schema = {"empty_like", "empty_like",
+    "empty_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
+    empty_like_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like =
+    make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&empty_like_schema, impl::empty_like,
+    nullptr);
 
 // ---- zeros_like ----
-static constexpr ArgInfo zeros_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema zeros_like_schema = {"zeros_like", "zeros_like", "zeros_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor", zeros_like_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&zeros_like_schema, impl::zeros_like, nullptr);
+static constexpr ArgInfo zeros_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dtype", ArgType::kDtype, false, true},
+                                              {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema zeros_like_schema = {"zeros_like", "zeros_like",
+    "zeros_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
+    zeros_like_args, 3, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like =
+    make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&zeros_like_schema, impl::zeros_like,
+    nullptr);
 
 // ---- ones_like ----
-static constexpr ArgInfo ones_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema ones_like_schema = {"ones_like", "ones_like", "ones_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor", ones_like_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&ones_like_schema, impl::ones_like, nullptr);
+static constexpr ArgInfo ones_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dtype", ArgType::kDtype, false, true},
+                                             {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema ones_like_schema = {"ones_like", "ones_like",
+    "ones_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
+    ones_like_args, 3, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like =
+    make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&ones_like_schema, impl::ones_like,
+    nullptr);
 
 // ---- full_like ----
-static constexpr ArgInfo full_like_args[] = {{"self", ArgType::kTensor, false, false}, {"fill_value", ArgType::kScalar, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema full_like_schema = {"full_like", "full_like", "full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor", full_like_args, 4, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like = make_op<TensorRef, const Tensor&, const Scalar&, Dtype, Opt<Device>>(&full_like_schema, impl::full_like, nullptr);
+static constexpr ArgInfo full_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"fill_value", ArgType::kScalar, false, false},
+                                             {"dtype", ArgType::kDtype, false, true},
+                                             {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema full_like_schema = {"full_like", "full_like",
+    "full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> "
+    "Tensor", full_like_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like =
+    make_op<TensorRef, const Tensor&, const Scalar&, Dtype, Opt<Device>>(&full_like_schema,
+    impl::full_like, nullptr);
 
 // ---- eye ----
-static constexpr ArgInfo eye_args[] = {{"n", ArgType::kInt, false, false}, {"m", ArgType::kOptInt, false, true}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema eye_schema = {"eye", "eye", "eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor", eye_args, 4, 1, false, false, false, false};
-constinit Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye = make_op<TensorRef, int64_t, Opt<int64_t>, Dtype, Opt<Device>>(&eye_schema, impl::eye, nullptr);
+static constexpr ArgInfo eye_args[] = {{"n", ArgType::kInt, false, false},
+                                       {"m", ArgType::kOptInt, false, true},
+                                       {"dtype", ArgType::kDtype, false, true},
+                                       {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema eye_schema =
+    {"eye", "eye",
+     "eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor",
+     eye_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye =
+    make_op<TensorRef, int64_t, Opt<int64_t>, Dtype, Opt<Device>>(&eye_schema, impl::eye, nullptr);
 
 // ---- linspace ----
-static constexpr ArgInfo linspace_args[] = {{"start", ArgType::kScalar, false, false}, {"end", ArgType::kScalar, false, false}, {"steps", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
-static constexpr OpSchema linspace_schema = {"linspace", "linspace", "linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = None) -> Tensor", linspace_args, 5, 1, false, false, false, false};
-constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace = make_op<TensorRef, const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>>(&linspace_schema, impl::linspace, nullptr);
+static constexpr ArgInfo linspace_args[] = {{"start", ArgType::kScalar, false, false},
+                                            {"end", ArgType::kScalar, false, false},
+                                            {"steps", ArgType::kInt, false, false},
+                                            {"dtype", ArgType::kDtype, false, true},
+                                            {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema linspace_schema = {"linspace", "linspace",
+    "linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = "
+    "None) -> Tensor", linspace_args, 5, 1, false, false, false, false};
+constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace =
+    make_op<TensorRef, const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>>(&linspace_schema,
+    impl::linspace, nullptr);
 
 }  // namespace TT_NS

@@ -25,7 +25,8 @@ static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-static constinit const NodeType gather_type = {"gather", gather_apply, destroy_saved<gather_saved>, sizeof(gather_saved), false};
+static constinit const NodeType gather_type = {"gather", gather_apply, destroy_saved<gather_saved>,
+                                               sizeof(gather_saved), false};
 static TensorRef gather_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_gather, c.keys & kBelowAutograd, self, dim, index);
@@ -42,15 +43,27 @@ static TensorRef gather_autograd(Call c, const Tensor& self, int64_t dim, const 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema gather_schema = {"gather", "gather", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, impl::gather, gather_autograd);
-static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+static constexpr ArgInfo gather_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"index", ArgType::kTensor, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gather_schema = {"gather", "gather",
+    "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 3, 1, true, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, impl::gather,
+    gather_autograd);
+static void gather_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                 Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_gather_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
-static constexpr OpSchema gather_into_schema = {"gather_into", "gather_into", "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema, gather_into_impl, gather_into_autograd);
+static constexpr OpSchema gather_into_schema = {"gather_into", "gather_into",
+    "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor", gather_args, 4, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into =
+    make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema,
+    gather_into_impl, gather_into_autograd);
 
 // ---- scatter_add ----
 struct scatter_add_saved {
@@ -73,8 +86,11 @@ static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
-static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply, destroy_saved<scatter_add_saved>, sizeof(scatter_add_saved), false};
-static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply,
+                                                    destroy_saved<scatter_add_saved>,
+                                                    sizeof(scatter_add_saved), false};
+static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                      const Tensor& src) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
   if (!(n0 | n1)) return redispatch(op_scatter_add, c.keys & kBelowAutograd, self, dim, index, src);
@@ -92,13 +108,22 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema, impl::scatter_add, scatter_add_autograd);
-static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dim", ArgType::kDim, false, false},
+                                               {"index", ArgType::kTensor, false, false},
+                                               {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add",
+    "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args,
+    4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema,
+    impl::scatter_add, scatter_add_autograd);
+static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
-  if (!(n0 | n1)) return redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index, src);
+  if (!(n0 | n1)) return redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index,
+                                    src);
   if (needs_grad(index)) fail_no_formula("index");
   NodeRef node = new_node(&scatter_add_type, 2, 1);
   Node& n = as_node(node);
@@ -113,9 +138,16 @@ static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tenso
   redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index, src);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add_", "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args, 4, 0, true, false, false, false};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema, scatter_add__impl, scatter_add__autograd);
+static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"dim", ArgType::kDim, false, false},
+                                                {"index", ArgType::kTensor, false, false},
+                                                {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_add__schema = {"scatter_add_", "scatter_add_",
+    "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add__args,
+    4, 0, true, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema,
+    scatter_add__impl, scatter_add__autograd);
 
 // ---- index_select ----
 struct index_select_saved {
@@ -134,8 +166,11 @@ static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::index_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-static constinit const NodeType index_select_type = {"index_select", index_select_apply, destroy_saved<index_select_saved>, sizeof(index_select_saved), false};
-static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index) {
+static constinit const NodeType index_select_type = {"index_select", index_select_apply,
+                                                     destroy_saved<index_select_saved>,
+                                                     sizeof(index_select_saved), false};
+static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim,
+                                       const Tensor& index) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index_select, c.keys & kBelowAutograd, self, dim, index);
   if (needs_grad(index)) fail_no_formula("index");
@@ -151,15 +186,27 @@ static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_select_schema = {"index_select", "index_select", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select = make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema, impl::index_select, index_select_autograd);
-static void index_select_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+static constexpr ArgInfo index_select_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDim, false, false},
+                                                {"index", ArgType::kTensor, false, false},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_select_schema = {"index_select", "index_select",
+    "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 3, 1, true,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema,
+    impl::index_select, index_select_autograd);
+static void index_select_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                       Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_select_into, c.keys & kBelowAutograd, self, dim, index, dst);
 }
-static constexpr OpSchema index_select_into_schema = {"index_select_into", "index_select_into", "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into = make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema, index_select_into_impl, index_select_into_autograd);
+static constexpr OpSchema index_select_into_schema = {"index_select_into", "index_select_into",
+    "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor", index_select_args, 4, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into =
+    make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema,
+    index_select_into_impl, index_select_into_autograd);
 
 // ---- index_add ----
 struct index_add_saved {
@@ -183,11 +230,15 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::scaled(op::index_select(g0, dim, index), op::conj(alpha));
   }
 }
-static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_saved<index_add_saved>, sizeof(index_add_saved), false};
-static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+static constinit const NodeType index_add_type = {"index_add", index_add_apply,
+                                                  destroy_saved<index_add_saved>,
+                                                  sizeof(index_add_saved), false};
+static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                    const Tensor& source, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(source);
-  if (!(n0 | n1)) return redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source, alpha);
+  if (!(n0 | n1)) return redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source,
+                                    alpha);
   if (needs_grad(index)) fail_no_formula("index");
   NodeRef node = new_node(&index_add_type, 2, 1);
   Node& n = as_node(node);
@@ -202,13 +253,26 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_add_schema = {"index_add", "index_add", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 5, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, impl::index_add, index_add_autograd);
-static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dim", ArgType::kDim, false, false},
+                                             {"index", ArgType::kTensor, false, false},
+                                             {"source", ArgType::kTensor, false, false},
+                                             {"alpha", ArgType::kScalar, false, true, 0,
+                                              ArgDefault::kInt, {.i = 1}},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_add_schema = {"index_add", "index_add",
+    "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor",
+    index_add_args, 5, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&,
+                       const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, impl::index_add,
+                                                 index_add_autograd);
+static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& source, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(source);
-  if (!(n0 | n1)) return redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
+  if (!(n0 | n1)) return redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index,
+                                    source, alpha);
   if (needs_grad(index)) fail_no_formula("index");
   NodeRef node = new_node(&index_add_type, 2, 1);
   Node& n = as_node(node);
@@ -223,15 +287,31 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema index_add__schema = {"index_add_", "index_add_", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add__args, 5, 0, true, false, false, false};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema, index_add__impl, index_add__autograd);
-static void index_add_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
+static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"dim", ArgType::kDim, false, false},
+                                              {"index", ArgType::kTensor, false, false},
+                                              {"source", ArgType::kTensor, false, false},
+                                              {"alpha", ArgType::kScalar, false, true, 0,
+                                               ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema index_add__schema = {"index_add_", "index_add_",
+    "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor",
+    index_add__args, 5, 0, true, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema,
+    index_add__impl, index_add__autograd);
+static void index_add_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                    const Tensor& source, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_add_into, c.keys & kBelowAutograd, self, dim, index, source, alpha, dst);
 }
-static constexpr OpSchema index_add_into_schema = {"index_add_into", "index_add_into", "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor", index_add_args, 6, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_index_add_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&index_add_into_schema, index_add_into_impl, index_add_into_autograd);
+static constexpr OpSchema index_add_into_schema = {"index_add_into", "index_add_into",
+    "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor",
+    index_add_args, 6, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&,
+                  Tensor&)> op_index_add_into = make_op<void, const Tensor&, int64_t, const Tensor&,
+                                                        const Tensor&, const Scalar&,
+                                                        Tensor&>(&index_add_into_schema,
+    index_add_into_impl, index_add_into_autograd);
 
 // ---- index ----
 struct index_saved {
@@ -249,7 +329,8 @@ static void index_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::index_put(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), indices, g0, true);
   }
 }
-static constinit const NodeType index_type = {"index", index_apply, destroy_saved<index_saved>, sizeof(index_saved), false};
+static constinit const NodeType index_type = {"index", index_apply, destroy_saved<index_saved>,
+                                              sizeof(index_saved), false};
 static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index, c.keys & kBelowAutograd, self, indices);
@@ -265,9 +346,13 @@ static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}};
-static constexpr OpSchema index_schema = {"index", "index", "index(self: Tensor, indices: Tensor?[]) -> Tensor", index_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&, TensorSpan>(&index_schema, impl::index, index_autograd);
+static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"indices", ArgType::kOptTensorList, false, false}};
+static constexpr OpSchema index_schema =
+    {"index", "index", "index(self: Tensor, indices: Tensor?[]) -> Tensor", index_args, 2, 1, true,
+     false, true, false};
+constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&,
+    TensorSpan>(&index_schema, impl::index, index_autograd);
 
 // ---- index_put ----
 struct index_put_saved {
@@ -293,11 +378,15 @@ static void index_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::index(g0, indices);
   }
 }
-static constinit const NodeType index_put_type = {"index_put", index_put_apply, destroy_saved<index_put_saved>, sizeof(index_put_saved), false};
-static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+static constinit const NodeType index_put_type = {"index_put", index_put_apply,
+                                                  destroy_saved<index_put_saved>,
+                                                  sizeof(index_put_saved), false};
+static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indices,
+                                    const Tensor& values, bool accumulate) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(values);
-  if (!(n0 | n1)) return redispatch(op_index_put, c.keys & kBelowAutograd, self, indices, values, accumulate);
+  if (!(n0 | n1)) return redispatch(op_index_put, c.keys & kBelowAutograd, self, indices, values,
+                                    accumulate);
   if (needs_grad(indices)) fail_no_formula("indices");
   NodeRef node = new_node(&index_put_type, 2, 1);
   Node& n = as_node(node);
@@ -311,13 +400,23 @@ static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indic
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema index_put_schema = {"index_put", "index_put", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put = make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema, impl::index_put, index_put_autograd);
-static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate) {
+static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"indices", ArgType::kOptTensorList, false, false},
+                                             {"values", ArgType::kTensor, false, false},
+                                             {"accumulate", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema index_put_schema = {"index_put", "index_put",
+    "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> "
+    "Tensor", index_put_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put =
+    make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema,
+    impl::index_put, index_put_autograd);
+static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const Tensor& values,
+                                bool accumulate) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(values);
-  if (!(n0 | n1)) return redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values, accumulate);
+  if (!(n0 | n1)) return redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values,
+                                    accumulate);
   if (needs_grad(indices)) fail_no_formula("indices");
   NodeRef node = new_node(&index_put_type, 2, 1);
   Node& n = as_node(node);
@@ -331,9 +430,16 @@ static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const 
   redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values, accumulate);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false}, {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema index_put__schema = {"index_put_", "index_put_", "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor", index_put__args, 4, 0, true, false, false, false};
-constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&, TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__impl, index_put__autograd);
+static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"indices", ArgType::kOptTensorList, false, false},
+                                              {"values", ArgType::kTensor, false, false},
+                                              {"accumulate", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema index_put__schema = {"index_put_", "index_put_",
+    "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> "
+    "Tensor", index_put__args, 4, 0, true, false, false, false};
+constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&,
+    TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__impl, index_put__autograd);
 
 // ---- embedding ----
 struct embedding_saved {
@@ -352,8 +458,11 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::embedding_backward(g0, indices, Ints(s.weight_shape), padding_idx);
   }
 }
-static constinit const NodeType embedding_type = {"embedding", embedding_apply, destroy_saved<embedding_saved>, sizeof(embedding_saved), false};
-static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx) {
+static constinit const NodeType embedding_type = {"embedding", embedding_apply,
+                                                  destroy_saved<embedding_saved>,
+                                                  sizeof(embedding_saved), false};
+static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices,
+                                    Opt<int64_t> padding_idx) {
   const bool n0 = needs_grad(weight);
   if (!(n0)) return redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx);
   if (needs_grad(indices)) fail_no_formula("indices");
@@ -369,9 +478,15 @@ static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"padding_idx", ArgType::kOptInt, false, true}};
-static constexpr OpSchema embedding_schema = {"embedding", "embedding", "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor", embedding_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema, impl::embedding, embedding_autograd);
+static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false},
+                                             {"indices", ArgType::kTensor, false, false},
+                                             {"padding_idx", ArgType::kOptInt, false, true}};
+static constexpr OpSchema embedding_schema = {"embedding", "embedding",
+    "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor",
+    embedding_args, 3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema,
+    impl::embedding, embedding_autograd);
 
 // ---- scale_gradient ----
 struct scale_gradient_saved {
@@ -387,7 +502,9 @@ static void scale_gradient_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::mul(g0, factor);
   }
 }
-static constinit const NodeType scale_gradient_type = {"scale_gradient", scale_gradient_apply, destroy_saved<scale_gradient_saved>, sizeof(scale_gradient_saved), false};
+static constinit const NodeType scale_gradient_type = {"scale_gradient", scale_gradient_apply,
+                                                       destroy_saved<scale_gradient_saved>,
+                                                       sizeof(scale_gradient_saved), false};
 static TensorRef scale_gradient_autograd(Call c, const Tensor& self, const Tensor& factor) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_scale_gradient, c.keys & kBelowAutograd, self, factor);
@@ -402,37 +519,95 @@ static TensorRef scale_gradient_autograd(Call c, const Tensor& self, const Tenso
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo scale_gradient_args[] = {{"self", ArgType::kTensor, false, false}, {"factor", ArgType::kTensor, false, false}};
-static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_gradient", "scale_gradient(self: Tensor, factor: Tensor) -> Tensor", scale_gradient_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient = make_op<TensorRef, const Tensor&, const Tensor&>(&scale_gradient_schema, impl::scale_gradient, scale_gradient_autograd);
+static constexpr ArgInfo scale_gradient_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"factor", ArgType::kTensor, false, false}};
+static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_gradient",
+    "scale_gradient(self: Tensor, factor: Tensor) -> Tensor", scale_gradient_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&scale_gradient_schema, impl::scale_gradient,
+                                                     scale_gradient_autograd);
 
 // ---- scatter ----
-static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_schema = {"scatter", "scatter", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter_schema, impl::scatter, nullptr);
-static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema scatter__schema = {"scatter_", "scatter_", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema, scatter__impl, nullptr);
-static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
+static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"index", ArgType::kTensor, false, false},
+                                           {"src", ArgType::kTensor, false, false},
+                                           {"reduce", ArgType::kEnum, false, true, kScatterValues,
+                                            ArgDefault::kInt, {.i = 0}},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_schema = {"scatter", "scatter",
+    "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
+    "\"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&,
+            int64_t>(&scatter_schema, impl::scatter, nullptr);
+static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"dim", ArgType::kDim, false, false},
+                                            {"index", ArgType::kTensor, false, false},
+                                            {"src", ArgType::kTensor, false, false},
+                                            {"reduce", ArgType::kEnum, false, true, kScatterValues,
+                                             ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema scatter__schema = {"scatter_", "scatter_",
+    "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
+    "\"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema,
+    scatter__impl, nullptr);
+static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src, int64_t reduce, Tensor& dst) {
   if (needs_grad(self) || needs_grad(index) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
   redispatch(op_scatter_into, c.keys & kBelowAutograd, self, dim, index, src, reduce, dst);
 }
-static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter_into", "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_args, 6, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&>(&scatter_into_schema, scatter_into_impl, scatter_into_autograd);
+static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter_into",
+    "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
+    "\"none\") -> Tensor", scatter_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+                  Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&,
+                                                      const Tensor&, int64_t,
+                                                      Tensor&>(&scatter_into_schema,
+    scatter_into_impl, scatter_into_autograd);
 
 // ---- scatter_value ----
-static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
-static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}, {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema, scatter_value__impl, nullptr);
-static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
+static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"dim", ArgType::kDim, false, false},
+                                                 {"index", ArgType::kTensor, false, false},
+                                                 {"value", ArgType::kScalar, false, false},
+                                                 {"reduce", ArgType::kEnum, false, true,
+                                                  kScatterValues, ArgDefault::kInt, {.i = 0}},
+                                                 {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter",
+    "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "
+    "\"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
+                       int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t,
+    const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
+static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, true, false},
+                                                  {"dim", ArgType::kDim, false, false},
+                                                  {"index", ArgType::kTensor, false, false},
+                                                  {"value", ArgType::kScalar, false, false},
+                                                  {"reduce", ArgType::kEnum, false, true,
+                                                   kScatterValues, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_",
+    "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "
+    "\"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema,
+    scatter_value__impl, nullptr);
+static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim,
+                                        const Tensor& index, const Scalar& value, int64_t reduce,
+                                        Tensor& dst) {
   if (needs_grad(self) || needs_grad(index) || needs_grad(dst)) fail_into_grad();
   redispatch(op_scatter_value_into, c.keys & kBelowAutograd, self, dim, index, value, reduce, dst);
 }
-static constexpr OpSchema scatter_value_into_schema = {"scatter_value_into", "scatter_into", "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = \"none\") -> Tensor", scatter_value_args, 6, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema, scatter_value_into_impl, scatter_value_into_autograd);
+static constexpr OpSchema scatter_value_into_schema = {"scatter_value_into", "scatter_into",
+    "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "
+    "\"none\") -> Tensor", scatter_value_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
+                  Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t,
+    const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema,
+                                                    scatter_value_into_impl,
+                                                    scatter_value_into_autograd);
 
 // ---- scatter_put ----
 struct scatter_put_saved {
@@ -458,8 +633,11 @@ static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
-static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply, destroy_saved<scatter_put_saved>, sizeof(scatter_put_saved), false};
-static TensorRef scatter_put_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply,
+                                                    destroy_saved<scatter_put_saved>,
+                                                    sizeof(scatter_put_saved), false};
+static TensorRef scatter_put_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                      const Tensor& src) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
   if (!(n0 | n1)) return redispatch(op_scatter_put, c.keys & kBelowAutograd, self, dim, index, src);
@@ -477,9 +655,16 @@ static TensorRef scatter_put_autograd(Call c, const Tensor& self, int64_t dim, c
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo scatter_put_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema scatter_put_schema = {"scatter_put", "scatter_put", "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_put_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema, impl::scatter_put, scatter_put_autograd);
+static constexpr ArgInfo scatter_put_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dim", ArgType::kDim, false, false},
+                                               {"index", ArgType::kTensor, false, false},
+                                               {"src", ArgType::kTensor, false, false}};
+static constexpr OpSchema scatter_put_schema = {"scatter_put", "scatter_put",
+    "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_put_args,
+    4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema,
+    impl::scatter_put, scatter_put_autograd);
 
 // ---- scatter_fill ----
 struct scatter_fill_saved {
@@ -497,8 +682,11 @@ static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::scatter_fill(g0, dim, index, 0);
   }
 }
-static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply, destroy_saved<scatter_fill_saved>, sizeof(scatter_fill_saved), false};
-static TensorRef scatter_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply,
+                                                     destroy_saved<scatter_fill_saved>,
+                                                     sizeof(scatter_fill_saved), false};
+static TensorRef scatter_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                       const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_scatter_fill, c.keys & kBelowAutograd, self, dim, index, value);
   if (needs_grad(index)) fail_no_formula("index");
@@ -513,9 +701,16 @@ static TensorRef scatter_fill_autograd(Call c, const Tensor& self, int64_t dim, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo scatter_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema scatter_fill_schema = {"scatter_fill", "scatter_fill", "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", scatter_fill_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema, impl::scatter_fill, scatter_fill_autograd);
+static constexpr ArgInfo scatter_fill_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDim, false, false},
+                                                {"index", ArgType::kTensor, false, false},
+                                                {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema scatter_fill_schema = {"scatter_fill", "scatter_fill",
+    "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
+    scatter_fill_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema,
+    impl::scatter_fill, scatter_fill_autograd);
 
 // ---- index_copy ----
 struct index_copy_saved {
@@ -540,11 +735,15 @@ static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::index_select(g0, dim, index);
   }
 }
-static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply, destroy_saved<index_copy_saved>, sizeof(index_copy_saved), false};
-static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply,
+                                                   destroy_saved<index_copy_saved>,
+                                                   sizeof(index_copy_saved), false};
+static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                     const Tensor& source) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(source);
-  if (!(n0 | n1)) return redispatch(op_index_copy, c.keys & kBelowAutograd, self, dim, index, source);
+  if (!(n0 | n1)) return redispatch(op_index_copy, c.keys & kBelowAutograd, self, dim, index,
+                                    source);
   if (needs_grad(index)) fail_no_formula("index");
   NodeRef node = new_node(&index_copy_type, 2, 1);
   Node& n = as_node(node);
@@ -558,13 +757,23 @@ static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, co
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema index_copy_schema = {"index_copy", "index_copy", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema, impl::index_copy, index_copy_autograd);
-static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dim", ArgType::kDim, false, false},
+                                              {"index", ArgType::kTensor, false, false},
+                                              {"source", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_copy_schema = {"index_copy", "index_copy",
+    "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args,
+    4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema,
+    impl::index_copy, index_copy_autograd);
+static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                 const Tensor& source) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(source);
-  if (!(n0 | n1)) return redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index, source);
+  if (!(n0 | n1)) return redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index,
+                                    source);
   if (needs_grad(index)) fail_no_formula("index");
   NodeRef node = new_node(&index_copy_type, 2, 1);
   Node& n = as_node(node);
@@ -578,15 +787,28 @@ static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor
   redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index, source);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"source", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_copy__schema = {"index_copy_", "index_copy_", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy__args, 4, 0, true, false, false, false};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema, index_copy__impl, index_copy__autograd);
-static void index_copy_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
+static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"dim", ArgType::kDim, false, false},
+                                               {"index", ArgType::kTensor, false, false},
+                                               {"source", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_copy__schema = {"index_copy_", "index_copy_",
+    "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy__args,
+    4, 0, true, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema,
+    index_copy__impl, index_copy__autograd);
+static void index_copy_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                     const Tensor& source, Tensor& dst) {
   if (needs_grad(self) || needs_grad(source) || needs_grad(dst)) fail_into_grad();
   redispatch(op_index_copy_into, c.keys & kBelowAutograd, self, dim, index, source, dst);
 }
-static constexpr OpSchema index_copy_into_schema = {"index_copy_into", "index_copy_into", "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args, 5, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_impl, index_copy_into_autograd);
+static constexpr OpSchema index_copy_into_schema = {"index_copy_into", "index_copy_into",
+    "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args,
+    5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
+                  Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_impl,
+                                           index_copy_into_autograd);
 
 // ---- index_fill ----
 struct index_fill_saved {
@@ -604,8 +826,11 @@ static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::index_fill(g0, dim, index, 0);
   }
 }
-static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply, destroy_saved<index_fill_saved>, sizeof(index_fill_saved), false};
-static TensorRef index_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply,
+                                                   destroy_saved<index_fill_saved>,
+                                                   sizeof(index_fill_saved), false};
+static TensorRef index_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                     const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index_fill, c.keys & kBelowAutograd, self, dim, index, value);
   if (needs_grad(index)) fail_no_formula("index");
@@ -620,10 +845,18 @@ static TensorRef index_fill_autograd(Call c, const Tensor& self, int64_t dim, co
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo index_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema index_fill_schema = {"index_fill", "index_fill", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema, impl::index_fill, index_fill_autograd);
-static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+static constexpr ArgInfo index_fill_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dim", ArgType::kDim, false, false},
+                                              {"index", ArgType::kTensor, false, false},
+                                              {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema index_fill_schema = {"index_fill", "index_fill",
+    "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill_args,
+    4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema,
+    impl::index_fill, index_fill_autograd);
+static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                 const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index_fill_, c.keys & kBelowAutograd, self, dim, index, value);
   if (needs_grad(index)) fail_no_formula("index");
@@ -638,83 +871,168 @@ static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor
   redispatch(op_index_fill_, c.keys & kBelowAutograd, self, dim, index, value);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema index_fill__schema = {"index_fill_", "index_fill_", "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill__args, 4, 0, true, false, false, false};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ = make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema, index_fill__impl, index_fill__autograd);
+static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"dim", ArgType::kDim, false, false},
+                                               {"index", ArgType::kTensor, false, false},
+                                               {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema index_fill__schema = {"index_fill_", "index_fill_",
+    "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor", index_fill__args,
+    4, 0, true, false, false, false};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema,
+    index_fill__impl, index_fill__autograd);
 
 // ---- index_fill_tensor ----
-static constexpr ArgInfo index_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_fill_tensor_schema = {"index_fill_tensor", "index_fill", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor = make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor_schema, impl::index_fill_tensor, nullptr);
-static constexpr ArgInfo index_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema index_fill_tensor__schema = {"index_fill_tensor_", "index_fill_", "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor", index_fill_tensor__args, 4, 0, false, false, false, true};
-constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ = make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema, index_fill_tensor__impl, nullptr);
+static constexpr ArgInfo index_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"dim", ArgType::kDim, false, false},
+                                                     {"index", ArgType::kTensor, false, false},
+                                                     {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_fill_tensor_schema = {"index_fill_tensor", "index_fill",
+    "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
+    index_fill_tensor_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
+            const Tensor&>(&index_fill_tensor_schema, impl::index_fill_tensor, nullptr);
+static constexpr ArgInfo index_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false},
+                                                      {"dim", ArgType::kDim, false, false},
+                                                      {"index", ArgType::kTensor, false, false},
+                                                      {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema index_fill_tensor__schema = {"index_fill_tensor_", "index_fill_",
+    "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
+    index_fill_tensor__args, 4, 0, false, false, false, true};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema,
+    index_fill_tensor__impl, nullptr);
 
 // ---- take_along_dim ----
-static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema take_along_dim_schema = {"take_along_dim", "take_along_dim", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim = make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema, impl::take_along_dim, nullptr);
-static void take_along_dim_into_autograd(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
+static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"indices", ArgType::kTensor, false, false},
+                                                  {"dim", ArgType::kOptDim, false, true},
+                                                  {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema take_along_dim_schema = {"take_along_dim", "take_along_dim",
+    "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
+    take_along_dim_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema,
+    impl::take_along_dim, nullptr);
+static void take_along_dim_into_autograd(Call c, const Tensor& self, const Tensor& indices,
+                                         Opt<int64_t> dim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(indices) || needs_grad(dst)) fail_into_grad();
   redispatch(op_take_along_dim_into, c.keys & kBelowAutograd, self, indices, dim, dst);
 }
-static constexpr OpSchema take_along_dim_into_schema = {"take_along_dim_into", "take_along_dim_into", "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor", take_along_dim_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into = make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema, take_along_dim_into_impl, take_along_dim_into_autograd);
+static constexpr OpSchema take_along_dim_into_schema = {"take_along_dim_into",
+                                                        "take_along_dim_into",
+    "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
+    take_along_dim_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into =
+    make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema,
+    take_along_dim_into_impl, take_along_dim_into_autograd);
 
 // ---- masked_select ----
-static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema masked_select_schema = {"masked_select", "masked_select", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select = make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, impl::masked_select, nullptr);
-static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor& mask, Tensor& dst) {
+static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"mask", ArgType::kTensor, false, false},
+                                                 {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema masked_select_schema = {"masked_select", "masked_select",
+    "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 2, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, impl::masked_select,
+                                                     nullptr);
+static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor& mask,
+                                        Tensor& dst) {
   if (needs_grad(self) || needs_grad(mask) || needs_grad(dst)) fail_into_grad();
   redispatch(op_masked_select_into, c.keys & kBelowAutograd, self, mask, dst);
 }
-static constexpr OpSchema masked_select_into_schema = {"masked_select_into", "masked_select_into", "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema, masked_select_into_impl, masked_select_into_autograd);
+static constexpr OpSchema masked_select_into_schema = {"masked_select_into", "masked_select_into",
+    "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 3, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema,
+    masked_select_into_impl, masked_select_into_autograd);
 
 // ---- nonzero ----
-static constexpr ArgInfo nonzero_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nonzero_schema = {"nonzero", "nonzero", "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_nonzero = make_op<TensorRef, const Tensor&>(&nonzero_schema, impl::nonzero, nullptr);
+static constexpr ArgInfo nonzero_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nonzero_schema = {"nonzero", "nonzero",
+                                            "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 1,
+                                            1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_nonzero =
+    make_op<TensorRef, const Tensor&>(&nonzero_schema, impl::nonzero, nullptr);
 static void nonzero_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nonzero_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema nonzero_into_schema = {"nonzero_into", "nonzero_into", "nonzero(self: Tensor) -> IndexTensor", nonzero_args, 2, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&, Tensor&>(&nonzero_into_schema, nonzero_into_impl, nonzero_into_autograd);
+static constexpr OpSchema nonzero_into_schema = {"nonzero_into", "nonzero_into",
+                                                 "nonzero(self: Tensor) -> IndexTensor",
+                                                 nonzero_args, 2, 0, false, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&,
+    Tensor&>(&nonzero_into_schema, nonzero_into_impl, nonzero_into_autograd);
 
 // ---- one_hot ----
-static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false}, {"num_classes", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema one_hot_schema = {"one_hot", "one_hot", "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", one_hot_args, 2, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&, int64_t>(&one_hot_schema, impl::one_hot, nullptr);
+static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"num_classes", ArgType::kInt, false, true, 0,
+                                            ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema one_hot_schema = {"one_hot", "one_hot",
+    "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor", one_hot_args, 2, 1, false, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&,
+    int64_t>(&one_hot_schema, impl::one_hot, nullptr);
 
 // ---- tril ----
-static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tril_schema = {"tril", "tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&, int64_t>(&tril_schema, impl::tril, nullptr);
-static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema tril__schema = {"tril_", "tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema, tril__impl, nullptr);
+static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"diagonal", ArgType::kInt, false, true, 0,
+                                         ArgDefault::kInt, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tril_schema =
+    {"tril", "tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&,
+    int64_t>(&tril_schema, impl::tril, nullptr);
+static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"diagonal", ArgType::kInt, false, true, 0,
+                                          ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema tril__schema =
+    {"tril_", "tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false,
+     false, false, true};
+constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema,
+    tril__impl, nullptr);
 static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tril_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr OpSchema tril_into_schema = {"tril_into", "tril_into", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&, int64_t, Tensor&>(&tril_into_schema, tril_into_impl, tril_into_autograd);
+static constexpr OpSchema tril_into_schema = {"tril_into", "tril_into",
+                                              "tril(self: Tensor, diagonal: Int = 0) -> Tensor",
+                                              tril_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&,
+    int64_t, Tensor&>(&tril_into_schema, tril_into_impl, tril_into_autograd);
 
 // ---- triu ----
-static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema triu_schema = {"triu", "triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&, int64_t>(&triu_schema, impl::triu, nullptr);
-static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}, {"diagonal", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema triu__schema = {"triu_", "triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema, triu__impl, nullptr);
+static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"diagonal", ArgType::kInt, false, true, 0,
+                                         ArgDefault::kInt, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema triu_schema =
+    {"triu", "triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&,
+    int64_t>(&triu_schema, impl::triu, nullptr);
+static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"diagonal", ArgType::kInt, false, true, 0,
+                                          ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema triu__schema =
+    {"triu_", "triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false,
+     false, false, true};
+constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema,
+    triu__impl, nullptr);
 static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_triu_into, c.keys & kBelowAutograd, self, diagonal, dst);
 }
-static constexpr OpSchema triu_into_schema = {"triu_into", "triu_into", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&, int64_t, Tensor&>(&triu_into_schema, triu_into_impl, triu_into_autograd);
+static constexpr OpSchema triu_into_schema = {"triu_into", "triu_into",
+                                              "triu(self: Tensor, diagonal: Int = 0) -> Tensor",
+                                              triu_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&,
+    int64_t, Tensor&>(&triu_into_schema, triu_into_impl, triu_into_autograd);
 
 // ---- where ----
 struct where_saved {
@@ -736,8 +1054,10 @@ static void where_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::masked_fill(g0, condition, 0);
   }
 }
-static constinit const NodeType where_type = {"where", where_apply, destroy_saved<where_saved>, sizeof(where_saved), false};
-static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& self, const Tensor& other) {
+static constinit const NodeType where_type = {"where", where_apply, destroy_saved<where_saved>,
+                                              sizeof(where_saved), false};
+static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& self,
+                                const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_where, c.keys & kBelowAutograd, condition, self, other);
@@ -753,15 +1073,27 @@ static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& s
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema where_schema = {"where", "where", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl, where_autograd);
-static void where_into_autograd(Call c, const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst) {
+static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, false},
+                                         {"self", ArgType::kTensor, false, false},
+                                         {"other", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema where_schema =
+    {"where", "where", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
+     where_args, 3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl,
+    where_autograd);
+static void where_into_autograd(Call c, const Tensor& condition, const Tensor& self,
+                                const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_where_into, c.keys & kBelowAutograd, condition, self, other, dst);
 }
-static constexpr OpSchema where_into_schema = {"where_into", "where_into", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema, where_into_impl, where_into_autograd);
+static constexpr OpSchema where_into_schema = {"where_into", "where_into",
+    "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 4, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into =
+    make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema,
+    where_into_impl, where_into_autograd);
 
 // ---- masked_fill ----
 struct masked_fill_saved {
@@ -777,8 +1109,11 @@ static void masked_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, mask, 0);
   }
 }
-static constinit const NodeType masked_fill_type = {"masked_fill", masked_fill_apply, destroy_saved<masked_fill_saved>, sizeof(masked_fill_saved), false};
-static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& mask, const Scalar& value) {
+static constinit const NodeType masked_fill_type = {"masked_fill", masked_fill_apply,
+                                                    destroy_saved<masked_fill_saved>,
+                                                    sizeof(masked_fill_saved), false};
+static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& mask,
+                                      const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_masked_fill, c.keys & kBelowAutograd, self, mask, value);
   if (needs_grad(mask)) fail_no_formula("mask");
@@ -792,9 +1127,15 @@ static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema masked_fill_schema = {"masked_fill", "masked_fill", "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill = make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema, masked_fill_impl, masked_fill_autograd);
+static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"mask", ArgType::kTensor, false, false},
+                                               {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema masked_fill_schema = {"masked_fill", "masked_fill",
+    "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
+    masked_fill_impl, masked_fill_autograd);
 static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, const Scalar& value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_masked_fill_, c.keys & kBelowAutograd, self, mask, value);
@@ -809,16 +1150,33 @@ static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, cons
   redispatch(op_masked_fill_, c.keys & kBelowAutograd, self, mask, value);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema masked_fill__schema = {"masked_fill_", "masked_fill_", "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&, const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
+static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"mask", ArgType::kTensor, false, false},
+                                                {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema masked_fill__schema = {"masked_fill_", "masked_fill_",
+    "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill__args, 3, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&,
+    const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
 
 // ---- masked_fill_tensor ----
-static constexpr ArgInfo masked_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_fill_tensor_schema = {"masked_fill_tensor", "masked_fill", "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", masked_fill_tensor_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema, impl::masked_fill_tensor, nullptr);
-static constexpr ArgInfo masked_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false}, {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema masked_fill_tensor__schema = {"masked_fill_tensor_", "masked_fill_", "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", masked_fill_tensor__args, 3, 0, false, false, false, true};
-constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ = make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema, masked_fill_tensor__impl, nullptr);
+static constexpr ArgInfo masked_fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"mask", ArgType::kTensor, false, false},
+                                                      {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema masked_fill_tensor_schema = {"masked_fill_tensor", "masked_fill",
+    "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
+    masked_fill_tensor_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema,
+    impl::masked_fill_tensor, nullptr);
+static constexpr ArgInfo masked_fill_tensor__args[] = {{"self", ArgType::kTensor, true, false},
+                                                       {"mask", ArgType::kTensor, false, false},
+                                                       {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema masked_fill_tensor__schema = {"masked_fill_tensor_", "masked_fill_",
+    "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
+    masked_fill_tensor__args, 3, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema,
+    masked_fill_tensor__impl, nullptr);
 
 }  // namespace TT_NS

@@ -9,15 +9,29 @@
 namespace TT_NS {
 
 // ---- nuclear_norm ----
-static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nuclear_norm_schema = {"nuclear_norm", "nuclear_norm", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm = make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm, nullptr);
-static void nuclear_norm_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDims, false, true},
+                                                {"keepdim", ArgType::kBool, false, true, 0,
+                                                 ArgDefault::kBool, {.i = 0}},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nuclear_norm_schema = {"nuclear_norm", "nuclear_norm",
+    "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+    nuclear_norm_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
+    make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
+                                                  nullptr);
+static void nuclear_norm_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
+                                       Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nuclear_norm_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema nuclear_norm_into_schema = {"nuclear_norm_into", "nuclear_norm_into", "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", nuclear_norm_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema, nuclear_norm_into_impl, nuclear_norm_into_autograd);
+static constexpr OpSchema nuclear_norm_into_schema = {"nuclear_norm_into", "nuclear_norm_into",
+    "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+    nuclear_norm_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into =
+    make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema,
+                                                      nuclear_norm_into_impl,
+                                                      nuclear_norm_into_autograd);
 
 // ---- native_nuclear_norm ----
 struct native_nuclear_norm_saved {
@@ -36,7 +50,9 @@ static void native_nuclear_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = formula::nuclear_norm_backward(all_grads, self, r1);
   }
 }
-static constinit const NodeType native_nuclear_norm_type = {"native_nuclear_norm", native_nuclear_norm_apply, destroy_saved<native_nuclear_norm_saved>, sizeof(native_nuclear_norm_saved), false};
+static constinit const NodeType native_nuclear_norm_type = {"native_nuclear_norm",
+    native_nuclear_norm_apply, destroy_saved<native_nuclear_norm_saved>,
+    sizeof(native_nuclear_norm_saved), false};
 static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_nuclear_norm, c.keys & kBelowAutograd, self);
@@ -53,8 +69,13 @@ static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo native_nuclear_norm_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema native_nuclear_norm_schema = {"native_nuclear_norm", "native_nuclear_norm", "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)", native_nuclear_norm_args, 1, 2, true, false, true, false};
-constinit Op<TensorPair(const Tensor&)> op_native_nuclear_norm = make_op<TensorPair, const Tensor&>(&native_nuclear_norm_schema, impl::native_nuclear_norm, native_nuclear_norm_autograd);
+static constexpr OpSchema native_nuclear_norm_schema = {"native_nuclear_norm",
+                                                        "native_nuclear_norm",
+    "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)", native_nuclear_norm_args,
+    1, 2, true, false, true, false};
+constinit Op<TensorPair(const Tensor&)> op_native_nuclear_norm =
+    make_op<TensorPair, const Tensor&>(&native_nuclear_norm_schema, impl::native_nuclear_norm,
+                                       native_nuclear_norm_autograd);
 
 // ---- svd ----
 struct svd_saved {
@@ -76,7 +97,8 @@ static void svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::svd_backward(all_grads, r0, r1, r2);
   }
 }
-static constinit const NodeType svd_type = {"svd", svd_apply, destroy_saved<svd_saved>, sizeof(svd_saved), false};
+static constinit const NodeType svd_type = {"svd", svd_apply, destroy_saved<svd_saved>,
+                                            sizeof(svd_saved), false};
 static TensorTriple svd_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_svd, c.keys & kBelowAutograd, self);
@@ -95,7 +117,10 @@ static TensorTriple svd_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema svd_schema = {"svd", "svd", "svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)", svd_args, 1, 3, true, false, true, false};
-constinit Op<TensorTriple(const Tensor&)> op_svd = make_op<TensorTriple, const Tensor&>(&svd_schema, impl::svd, svd_autograd);
+static constexpr OpSchema svd_schema =
+    {"svd", "svd", "svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)", svd_args, 1, 3, true,
+     false, true, false};
+constinit Op<TensorTriple(const Tensor&)> op_svd = make_op<TensorTriple, const Tensor&>(&svd_schema,
+    impl::svd, svd_autograd);
 
 }  // namespace TT_NS

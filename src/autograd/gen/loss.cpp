@@ -33,7 +33,9 @@ static void absolute_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::neg(op::absolute_difference_backward(g0, self, other));
   }
 }
-static constinit const NodeType absolute_difference_type = {"absolute_difference", absolute_difference_apply, destroy_saved<absolute_difference_saved>, sizeof(absolute_difference_saved), false};
+static constinit const NodeType absolute_difference_type = {"absolute_difference",
+    absolute_difference_apply, destroy_saved<absolute_difference_saved>,
+    sizeof(absolute_difference_saved), false};
 static TensorRef absolute_difference_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -50,16 +52,24 @@ static TensorRef absolute_difference_autograd(Call c, const Tensor& self, const 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo absolute_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_schema = {"absolute_difference", "absolute_difference", "absolute_difference(self: Tensor, other: Tensor) -> Tensor", absolute_difference_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference = make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema, absolute_difference_impl, absolute_difference_autograd);
+static constexpr ArgInfo absolute_difference_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema absolute_difference_schema = {"absolute_difference",
+                                                        "absolute_difference",
+    "absolute_difference(self: Tensor, other: Tensor) -> Tensor", absolute_difference_args, 2, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema,
+                                                     absolute_difference_impl,
+                                                     absolute_difference_autograd);
 
 // ---- absolute_difference_backward ----
 struct absolute_difference_backward_saved {
   Saved self;
   Saved other;
 };
-static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                               TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<absolute_difference_backward_saved>();
   if (n.needs(0)) {
@@ -79,12 +89,16 @@ static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorR
     out[2] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType absolute_difference_backward_type = {"absolute_difference_backward", absolute_difference_backward_apply, destroy_saved<absolute_difference_backward_saved>, sizeof(absolute_difference_backward_saved), false};
-static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self, const Tensor& other) {
+static constinit const NodeType absolute_difference_backward_type = {"absolute_difference_backward",
+    absolute_difference_backward_apply, destroy_saved<absolute_difference_backward_saved>,
+    sizeof(absolute_difference_backward_saved), false};
+static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& grad,
+                                                       const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
   const bool n2 = needs_grad(other);
-  if (!(n0 | n1 | n2)) return redispatch(op_absolute_difference_backward, c.keys & kBelowAutograd, grad, self, other);
+  if (!(n0 | n1 | n2)) return redispatch(op_absolute_difference_backward, c.keys & kBelowAutograd,
+                                         grad, self, other);
   NodeRef node = new_node(&absolute_difference_backward_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) absolute_difference_backward_saved;
@@ -94,13 +108,23 @@ static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& gra
   if (n2) n.set_edge(2, other);
   if (n0) s.self.save(self);
   if (n0) s.other.save(other);
-  auto out = redispatch(op_absolute_difference_backward, c.keys & kBelowAutograd, grad, self, other);
+  auto out = redispatch(op_absolute_difference_backward, c.keys & kBelowAutograd, grad, self,
+                        other);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo absolute_difference_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_backward_schema = {"absolute_difference_backward", "absolute_difference_backward", "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor", absolute_difference_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&absolute_difference_backward_schema, absolute_difference_backward_impl, absolute_difference_backward_autograd);
+static constexpr ArgInfo absolute_difference_backward_args[] =
+    {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
+     {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema absolute_difference_backward_schema = {"absolute_difference_backward",
+    "absolute_difference_backward",
+    "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
+    absolute_difference_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&,
+                       const Tensor&)> op_absolute_difference_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&,
+            const Tensor&>(&absolute_difference_backward_schema, absolute_difference_backward_impl,
+                           absolute_difference_backward_autograd);
 
 // ---- squared_difference ----
 struct squared_difference_saved {
@@ -127,7 +151,9 @@ static void squared_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::mul(op::mul(op::sub(other, self), g0), 2);
   }
 }
-static constinit const NodeType squared_difference_type = {"squared_difference", squared_difference_apply, destroy_saved<squared_difference_saved>, sizeof(squared_difference_saved), false};
+static constinit const NodeType squared_difference_type = {"squared_difference",
+    squared_difference_apply, destroy_saved<squared_difference_saved>,
+    sizeof(squared_difference_saved), false};
 static TensorRef squared_difference_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -144,9 +170,15 @@ static TensorRef squared_difference_autograd(Call c, const Tensor& self, const T
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo squared_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema squared_difference_schema = {"squared_difference", "squared_difference", "squared_difference(self: Tensor, other: Tensor) -> Tensor", squared_difference_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference = make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema, squared_difference_impl, squared_difference_autograd);
+static constexpr ArgInfo squared_difference_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema squared_difference_schema = {"squared_difference", "squared_difference",
+    "squared_difference(self: Tensor, other: Tensor) -> Tensor", squared_difference_args, 2, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema,
+                                                     squared_difference_impl,
+                                                     squared_difference_autograd);
 
 // ---- smooth_difference ----
 struct smooth_difference_saved {
@@ -176,11 +208,15 @@ static void smooth_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::neg(op::smooth_difference_backward(g0, self, other, beta));
   }
 }
-static constinit const NodeType smooth_difference_type = {"smooth_difference", smooth_difference_apply, destroy_saved<smooth_difference_saved>, sizeof(smooth_difference_saved), false};
-static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Tensor& other, double beta) {
+static constinit const NodeType smooth_difference_type = {"smooth_difference",
+    smooth_difference_apply, destroy_saved<smooth_difference_saved>,
+    sizeof(smooth_difference_saved), false};
+static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Tensor& other,
+                                            double beta) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
-  if (!(n0 | n1)) return redispatch(op_smooth_difference, c.keys & kBelowAutograd, self, other, beta);
+  if (!(n0 | n1)) return redispatch(op_smooth_difference, c.keys & kBelowAutograd, self, other,
+                                    beta);
   NodeRef node = new_node(&smooth_difference_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) smooth_difference_saved;
@@ -194,9 +230,15 @@ static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Te
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo smooth_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_schema = {"smooth_difference", "smooth_difference", "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference = make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema, smooth_difference_impl, smooth_difference_autograd);
+static constexpr ArgInfo smooth_difference_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"other", ArgType::kTensor, false, false},
+                                                     {"beta", ArgType::kFloat, false, false}};
+static constexpr OpSchema smooth_difference_schema = {"smooth_difference", "smooth_difference",
+    "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_args,
+    3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema,
+    smooth_difference_impl, smooth_difference_autograd);
 
 // ---- smooth_difference_backward ----
 struct smooth_difference_backward_saved {
@@ -205,7 +247,8 @@ struct smooth_difference_backward_saved {
   Saved other;
   double beta;
 };
-static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                             TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<smooth_difference_backward_saved>();
   if (n.needs(0)) {
@@ -240,12 +283,16 @@ static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef
     out[2] = op::neg(op::div(formula::within(op::mul(g0, grad), op::sub(self, other), beta), beta));
   }
 }
-static constinit const NodeType smooth_difference_backward_type = {"smooth_difference_backward", smooth_difference_backward_apply, destroy_saved<smooth_difference_backward_saved>, sizeof(smooth_difference_backward_saved), false};
-static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double beta) {
+static constinit const NodeType smooth_difference_backward_type = {"smooth_difference_backward",
+    smooth_difference_backward_apply, destroy_saved<smooth_difference_backward_saved>,
+    sizeof(smooth_difference_backward_saved), false};
+static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                                     const Tensor& other, double beta) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
   const bool n2 = needs_grad(other);
-  if (!(n0 | n1 | n2)) return redispatch(op_smooth_difference_backward, c.keys & kBelowAutograd, grad, self, other, beta);
+  if (!(n0 | n1 | n2)) return redispatch(op_smooth_difference_backward, c.keys & kBelowAutograd,
+                                         grad, self, other, beta);
   NodeRef node = new_node(&smooth_difference_backward_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) smooth_difference_backward_saved;
@@ -257,13 +304,23 @@ static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad,
   s.self.save(self);
   s.other.save(other);
   s.beta = beta;
-  auto out = redispatch(op_smooth_difference_backward, c.keys & kBelowAutograd, grad, self, other, beta);
+  auto out = redispatch(op_smooth_difference_backward, c.keys & kBelowAutograd, grad, self, other,
+                        beta);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo smooth_difference_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_backward_schema = {"smooth_difference_backward", "smooth_difference_backward", "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_backward_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema, smooth_difference_backward_impl, smooth_difference_backward_autograd);
+static constexpr ArgInfo smooth_difference_backward_args[] =
+    {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
+     {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
+static constexpr OpSchema smooth_difference_backward_schema = {"smooth_difference_backward",
+    "smooth_difference_backward",
+    "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor",
+    smooth_difference_backward_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
+                       double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
+                                          smooth_difference_backward_impl,
+                                          smooth_difference_backward_autograd);
 
 // ---- huber_difference ----
 struct huber_difference_saved {
@@ -293,11 +350,14 @@ static void huber_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::neg(op::huber_difference_backward(g0, self, other, delta));
   }
 }
-static constinit const NodeType huber_difference_type = {"huber_difference", huber_difference_apply, destroy_saved<huber_difference_saved>, sizeof(huber_difference_saved), false};
-static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Tensor& other, double delta) {
+static constinit const NodeType huber_difference_type = {"huber_difference", huber_difference_apply,
+    destroy_saved<huber_difference_saved>, sizeof(huber_difference_saved), false};
+static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Tensor& other,
+                                           double delta) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
-  if (!(n0 | n1)) return redispatch(op_huber_difference, c.keys & kBelowAutograd, self, other, delta);
+  if (!(n0 | n1)) return redispatch(op_huber_difference, c.keys & kBelowAutograd, self, other,
+                                    delta);
   NodeRef node = new_node(&huber_difference_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) huber_difference_saved;
@@ -311,9 +371,15 @@ static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Ten
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo huber_difference_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_schema = {"huber_difference", "huber_difference", "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference = make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema, huber_difference_impl, huber_difference_autograd);
+static constexpr ArgInfo huber_difference_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"other", ArgType::kTensor, false, false},
+                                                    {"delta", ArgType::kFloat, false, false}};
+static constexpr OpSchema huber_difference_schema = {"huber_difference", "huber_difference",
+    "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_args,
+    3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema,
+    huber_difference_impl, huber_difference_autograd);
 
 // ---- huber_difference_backward ----
 struct huber_difference_backward_saved {
@@ -322,7 +388,8 @@ struct huber_difference_backward_saved {
   Saved other;
   double delta;
 };
-static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                            TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<huber_difference_backward_saved>();
   if (n.needs(0)) {
@@ -357,12 +424,16 @@ static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef*
     out[2] = op::neg(formula::within(op::mul(g0, grad), op::sub(self, other), delta));
   }
 }
-static constinit const NodeType huber_difference_backward_type = {"huber_difference_backward", huber_difference_backward_apply, destroy_saved<huber_difference_backward_saved>, sizeof(huber_difference_backward_saved), false};
-static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double delta) {
+static constinit const NodeType huber_difference_backward_type = {"huber_difference_backward",
+    huber_difference_backward_apply, destroy_saved<huber_difference_backward_saved>,
+    sizeof(huber_difference_backward_saved), false};
+static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                                    const Tensor& other, double delta) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
   const bool n2 = needs_grad(other);
-  if (!(n0 | n1 | n2)) return redispatch(op_huber_difference_backward, c.keys & kBelowAutograd, grad, self, other, delta);
+  if (!(n0 | n1 | n2)) return redispatch(op_huber_difference_backward, c.keys & kBelowAutograd,
+                                         grad, self, other, delta);
   NodeRef node = new_node(&huber_difference_backward_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) huber_difference_backward_saved;
@@ -374,13 +445,23 @@ static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, 
   s.self.save(self);
   s.other.save(other);
   s.delta = delta;
-  auto out = redispatch(op_huber_difference_backward, c.keys & kBelowAutograd, grad, self, other, delta);
+  auto out = redispatch(op_huber_difference_backward, c.keys & kBelowAutograd, grad, self, other,
+                        delta);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo huber_difference_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_backward_schema = {"huber_difference_backward", "huber_difference_backward", "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_backward_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, double>(&huber_difference_backward_schema, huber_difference_backward_impl, huber_difference_backward_autograd);
+static constexpr ArgInfo huber_difference_backward_args[] =
+    {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
+     {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
+static constexpr OpSchema huber_difference_backward_schema = {"huber_difference_backward",
+    "huber_difference_backward",
+    "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor",
+    huber_difference_backward_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
+                       double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
+                                          huber_difference_backward_impl,
+                                          huber_difference_backward_autograd);
 
 // ---- bernoulli_entropy ----
 struct bernoulli_entropy_saved {
@@ -405,7 +486,9 @@ static void bernoulli_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = formula::bernoulli_entropy_target(g0, self);
   }
 }
-static constinit const NodeType bernoulli_entropy_type = {"bernoulli_entropy", bernoulli_entropy_apply, destroy_saved<bernoulli_entropy_saved>, sizeof(bernoulli_entropy_saved), false};
+static constinit const NodeType bernoulli_entropy_type = {"bernoulli_entropy",
+    bernoulli_entropy_apply, destroy_saved<bernoulli_entropy_saved>,
+    sizeof(bernoulli_entropy_saved), false};
 static TensorRef bernoulli_entropy_autograd(Call c, const Tensor& self, const Tensor& target) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(target);
@@ -422,9 +505,15 @@ static TensorRef bernoulli_entropy_autograd(Call c, const Tensor& self, const Te
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo bernoulli_entropy_args[] = {{"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_schema = {"bernoulli_entropy", "bernoulli_entropy", "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy = make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema, bernoulli_entropy_impl, bernoulli_entropy_autograd);
+static constexpr ArgInfo bernoulli_entropy_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"target", ArgType::kTensor, false, false}};
+static constexpr OpSchema bernoulli_entropy_schema = {"bernoulli_entropy", "bernoulli_entropy",
+    "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema,
+                                                     bernoulli_entropy_impl,
+                                                     bernoulli_entropy_autograd);
 
 // ---- bernoulli_entropy_backward ----
 struct bernoulli_entropy_backward_saved {
@@ -432,7 +521,8 @@ struct bernoulli_entropy_backward_saved {
   Saved self;
   Saved target;
 };
-static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                             TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<bernoulli_entropy_backward_saved>();
   if (n.needs(0)) {
@@ -462,12 +552,16 @@ static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef
     out[2] = formula::bernoulli_entropy_mixed(op::mul(g0, grad), self);
   }
 }
-static constinit const NodeType bernoulli_entropy_backward_type = {"bernoulli_entropy_backward", bernoulli_entropy_backward_apply, destroy_saved<bernoulli_entropy_backward_saved>, sizeof(bernoulli_entropy_backward_saved), false};
-static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& self, const Tensor& target) {
+static constinit const NodeType bernoulli_entropy_backward_type = {"bernoulli_entropy_backward",
+    bernoulli_entropy_backward_apply, destroy_saved<bernoulli_entropy_backward_saved>,
+    sizeof(bernoulli_entropy_backward_saved), false};
+static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                                     const Tensor& target) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
   const bool n2 = needs_grad(target);
-  if (!(n0 | n1 | n2)) return redispatch(op_bernoulli_entropy_backward, c.keys & kBelowAutograd, grad, self, target);
+  if (!(n0 | n1 | n2)) return redispatch(op_bernoulli_entropy_backward, c.keys & kBelowAutograd,
+                                         grad, self, target);
   NodeRef node = new_node(&bernoulli_entropy_backward_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) bernoulli_entropy_backward_saved;
@@ -482,49 +576,136 @@ static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad,
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo bernoulli_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entropy_backward", "bernoulli_entropy_backward", "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl, bernoulli_entropy_backward_autograd);
+static constexpr ArgInfo bernoulli_entropy_backward_args[] =
+    {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
+     {"target", ArgType::kTensor, false, false}};
+static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entropy_backward",
+    "bernoulli_entropy_backward",
+    "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
+    bernoulli_entropy_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&,
+            const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
+                           bernoulli_entropy_backward_autograd);
 
 // ---- l1_loss ----
-static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss", "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema, impl::l1_loss, nullptr);
+static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                           {"target", ArgType::kTensor, false, false},
+                                           {"reduction", ArgType::kEnum, false, true,
+                                            kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                           {"weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss",
+    "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: "
+    "Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
+    impl::l1_loss, nullptr);
 
 // ---- mse_loss ----
-static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss", "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema, impl::mse_loss, nullptr);
+static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                            {"target", ArgType::kTensor, false, false},
+                                            {"reduction", ArgType::kEnum, false, true,
+                                             kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                            {"weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss",
+    "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: "
+    "Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
+    impl::mse_loss, nullptr);
 
 // ---- smooth_l1_loss ----
-static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss", "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema, impl::smooth_l1_loss, nullptr);
+static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                  {"target", ArgType::kTensor, false, false},
+                                                  {"reduction", ArgType::kEnum, false, true,
+                                                   kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                                  {"beta", ArgType::kFloat, false, true, 0,
+                                                   ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss",
+    "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: "
+    "Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
+    impl::smooth_l1_loss, nullptr);
 
 // ---- huber_loss ----
-static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"delta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss", "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
+static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"target", ArgType::kTensor, false, false},
+                                              {"reduction", ArgType::kEnum, false, true,
+                                               kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                              {"delta", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 1.0}},
+                                              {"weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss",
+    "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: "
+    "Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false,
+    true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
+                       const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
 
 // ---- binary_cross_entropy ----
-static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy", "binary_cross_entropy", "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy, nullptr);
+static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false},
+                                                        {"target", ArgType::kTensor, false, false},
+                                                        {"weight", ArgType::kOptTensor, false,
+    true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt,
+            {.i = 1}}};
+static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy",
+    "binary_cross_entropy",
+    "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: "
+    "Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false,
+    true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
+                       int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
+                                           nullptr);
 
 // ---- binary_cross_entropy_with_logits ----
-static constexpr ArgInfo binary_cross_entropy_with_logits_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"pos_weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema binary_cross_entropy_with_logits_schema = {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor", binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*)> op_binary_cross_entropy_with_logits = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*>(&binary_cross_entropy_with_logits_schema, impl::binary_cross_entropy_with_logits, nullptr);
+static constexpr ArgInfo binary_cross_entropy_with_logits_args[] =
+    {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
+     {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true,
+                                                    kReductionValues, ArgDefault::kInt, {.i = 1}},
+     {"pos_weight", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema binary_cross_entropy_with_logits_schema =
+    {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits",
+    "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, "
+    "reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
+    binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
+                       const Tensor*)> op_binary_cross_entropy_with_logits =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
+            const Tensor*>(&binary_cross_entropy_with_logits_schema,
+                           impl::binary_cross_entropy_with_logits, nullptr);
 
 // ---- kl_div ----
-static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true, kKlReductionValues, ArgDefault::kInt, {.i = 1}}, {"log_target", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div", "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div = make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div, nullptr);
+static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, false},
+                                          {"target", ArgType::kTensor, false, false},
+                                          {"reduction", ArgType::kEnum, false, true,
+                                           kKlReductionValues, ArgDefault::kInt, {.i = 1}},
+                                          {"log_target", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div",
+    "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: "
+    "Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
+    nullptr);
 
 // ---- nll_loss ----
-static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss", "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
+static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                            {"target", ArgType::kTensor, false, false},
+                                            {"weight", ArgType::kOptTensor, false, true},
+                                            {"ignore_index", ArgType::kInt, false, true, 0,
+                                             ArgDefault::kInt, {.i = -100}},
+                                            {"reduction", ArgType::kEnum, false, true,
+                                             kReductionValues, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss",
+    "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, "
+    "reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false,
+    true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
+            int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
 
 // ---- native_nll_loss ----
 struct native_nll_loss_saved {
@@ -548,10 +729,15 @@ static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::nll_loss_backward(g0, input, target, r1, ignore_index);
   }
 }
-static constinit const NodeType native_nll_loss_type = {"native_nll_loss", native_nll_loss_apply, destroy_saved<native_nll_loss_saved>, sizeof(native_nll_loss_saved), false};
-static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
+static constinit const NodeType native_nll_loss_type = {"native_nll_loss", native_nll_loss_apply,
+                                                        destroy_saved<native_nll_loss_saved>,
+                                                        sizeof(native_nll_loss_saved), false};
+static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target,
+                                           const Tensor* weight, int64_t ignore_index,
+                                           int64_t reduction) {
   const bool n0 = needs_grad(input);
-  if (!(n0)) return redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
+  if (!(n0)) return redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight,
+                               ignore_index, reduction);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(weight)) fail_no_formula("weight");
   NodeRef node = new_node(&native_nll_loss_type, 1, 2);
@@ -562,14 +748,26 @@ static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Te
   s.input.save(input);
   s.target.save(target);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
+  auto out = redispatch(op_native_nll_loss, c.keys & kBelowAutograd, input, target, weight,
+                        ignore_index, reduction);
   s.r1.save(*out.second);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false, kReductionValues}};
-static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss", "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args, 5, 2, true, false, true, false};
-constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, impl::native_nll_loss, native_nll_loss_autograd);
+static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                   {"target", ArgType::kTensor, false, false},
+                                                   {"weight", ArgType::kOptTensor, false, false},
+                                                   {"ignore_index", ArgType::kInt, false, false},
+                                                   {"reduction", ArgType::kEnum, false, false,
+                                                    kReductionValues}};
+static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss",
+    "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
+    "reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args,
+    5, 2, true, false, true, false};
+constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t,
+                        int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&,
+    const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, impl::native_nll_loss,
+                                                    native_nll_loss_autograd);
 
 // ---- nll_loss_backward ----
 struct nll_loss_backward_saved {
@@ -594,11 +792,16 @@ static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward", nll_loss_backward_apply, destroy_saved<nll_loss_backward_saved>, sizeof(nll_loss_backward_saved), false};
-static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward",
+    nll_loss_backward_apply, destroy_saved<nll_loss_backward_saved>,
+    sizeof(nll_loss_backward_saved), false};
+static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                            const Tensor& target, const Tensor& row_weight,
+                                            int64_t ignore_index) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
-  if (!(n0 | n1)) return redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input, target, row_weight, ignore_index);
+  if (!(n0 | n1)) return redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input,
+                                    target, row_weight, ignore_index);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(row_weight)) fail_no_formula("row_weight");
   NodeRef node = new_node(&nll_loss_backward_type, 2, 1);
@@ -610,18 +813,41 @@ static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Te
   if (n0) s.target.save(target);
   if (n0) s.row_weight.save(row_weight);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input, target, row_weight, ignore_index);
+  auto out = redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input, target,
+                        row_weight, ignore_index);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward", "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema, impl::nll_loss_backward, nll_loss_backward_autograd);
+static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                     {"input", ArgType::kTensor, false, false},
+                                                     {"target", ArgType::kTensor, false, false},
+                                                     {"row_weight", ArgType::kTensor, false, false},
+                                                     {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward",
+    "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, "
+    "ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                       int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema,
+    impl::nll_loss_backward, nll_loss_backward_autograd);
 
 // ---- cross_entropy ----
-static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -100}}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}, {"label_smoothing", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}};
-static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy", "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor", cross_entropy_args, 6, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
+static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, false, false},
+                                                 {"target", ArgType::kTensor, false, false},
+                                                 {"weight", ArgType::kOptTensor, false, true},
+                                                 {"ignore_index", ArgType::kInt, false, true, 0,
+                                                  ArgDefault::kInt, {.i = -100}},
+                                                 {"reduction", ArgType::kEnum, false, true,
+                                                  kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                                 {"label_smoothing", ArgType::kFloat, false, true,
+                                                  0, ArgDefault::kFloat, {.f = 0.0}}};
+static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy",
+    "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
+    "-100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
+    cross_entropy_args, 6, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
+                       double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
 
 // ---- native_cross_entropy ----
 struct native_cross_entropy_saved {
@@ -648,10 +874,15 @@ static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[0] = op::cross_entropy_backward(g0, input, target, r1, r2, ignore_index);
   }
 }
-static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy", native_cross_entropy_apply, destroy_saved<native_cross_entropy_saved>, sizeof(native_cross_entropy_saved), false};
-static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
+static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy",
+    native_cross_entropy_apply, destroy_saved<native_cross_entropy_saved>,
+    sizeof(native_cross_entropy_saved), false};
+static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target,
+                                                  const Tensor* weight, int64_t ignore_index,
+                                                  int64_t reduction) {
   const bool n0 = needs_grad(input);
-  if (!(n0)) return redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
+  if (!(n0)) return redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target,
+                               weight, ignore_index, reduction);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(weight)) fail_no_formula("weight");
   NodeRef node = new_node(&native_cross_entropy_type, 1, 3);
@@ -662,15 +893,29 @@ static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, c
   s.input.save(input);
   s.target.save(target);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight, ignore_index, reduction);
+  auto out = redispatch(op_native_cross_entropy, c.keys & kBelowAutograd, input, target, weight,
+                        ignore_index, reduction);
   s.r1.save(*out.second);
   s.r2.save(*out.third);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}, {"reduction", ArgType::kEnum, false, false, kReductionValues}};
-static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy", "native_cross_entropy", "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)", native_cross_entropy_args, 5, 3, true, false, true, false};
-constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema, impl::native_cross_entropy, native_cross_entropy_autograd);
+static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false},
+                                                        {"target", ArgType::kTensor, false, false},
+                                                        {"weight", ArgType::kOptTensor, false,
+    false}, {"ignore_index", ArgType::kInt, false, false},
+                                                        {"reduction", ArgType::kEnum, false, false,
+    kReductionValues}};
+static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy",
+    "native_cross_entropy",
+    "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
+    "reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)",
+    native_cross_entropy_args, 5, 3, true, false, true, false};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t,
+                          int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&,
+    const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema,
+                                                    impl::native_cross_entropy,
+                                                    native_cross_entropy_autograd);
 
 // ---- cross_entropy_backward ----
 struct cross_entropy_backward_saved {
@@ -680,7 +925,8 @@ struct cross_entropy_backward_saved {
   Saved row_weight;
   int64_t ignore_index;
 };
-static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                         TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<cross_entropy_backward_saved>();
   if (n.needs(0)) {
@@ -705,11 +951,16 @@ static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* gr
     out[1] = formula::cross_entropy_backward_input(g0, grad, input, row_weight);
   }
 }
-static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward", cross_entropy_backward_apply, destroy_saved<cross_entropy_backward_saved>, sizeof(cross_entropy_backward_saved), false};
-static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index) {
+static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward",
+    cross_entropy_backward_apply, destroy_saved<cross_entropy_backward_saved>,
+    sizeof(cross_entropy_backward_saved), false};
+static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                                 const Tensor& target, const Tensor& lse,
+                                                 const Tensor& row_weight, int64_t ignore_index) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
-  if (!(n0 | n1)) return redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input, target, lse, row_weight, ignore_index);
+  if (!(n0 | n1)) return redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input,
+                                    target, lse, row_weight, ignore_index);
   if (needs_grad(target)) fail_no_formula("target");
   if (needs_grad(lse)) fail_no_formula("lse");
   if (needs_grad(row_weight)) fail_no_formula("row_weight");
@@ -724,12 +975,24 @@ static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, con
   if (n0) s.target.save(target);
   s.row_weight.save(row_weight);
   s.ignore_index = ignore_index;
-  auto out = redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input, target, lse, row_weight, ignore_index);
+  auto out = redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input, target,
+                        lse, row_weight, ignore_index);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}, {"lse", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema cross_entropy_backward_schema = {"cross_entropy_backward", "cross_entropy_backward", "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor", cross_entropy_backward_args, 6, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t>(&cross_entropy_backward_schema, impl::cross_entropy_backward, cross_entropy_backward_autograd);
+static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+    {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
+    {"lse", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false},
+    {"ignore_index", ArgType::kInt, false, false}};
+static constexpr OpSchema cross_entropy_backward_schema = {"cross_entropy_backward",
+    "cross_entropy_backward",
+    "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: "
+    "Tensor, ignore_index: Int) -> Tensor", cross_entropy_backward_args, 6, 1, true, false, true,
+    false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                       int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+    int64_t>(&cross_entropy_backward_schema, impl::cross_entropy_backward,
+             cross_entropy_backward_autograd);
 
 }  // namespace TT_NS

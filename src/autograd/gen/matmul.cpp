@@ -9,15 +9,24 @@
 namespace TT_NS {
 
 // ---- matmul ----
-static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema matmul_schema = {"matmul", "matmul", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_schema, impl::matmul, nullptr);
+static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"other", ArgType::kTensor, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema matmul_schema = {"matmul", "matmul",
+                                           "matmul(self: Tensor, other: Tensor) -> Tensor",
+                                           matmul_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&matmul_schema, impl::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_matmul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul_into", "matmul(self: Tensor, other: Tensor) -> Tensor", matmul_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl, matmul_into_autograd);
+static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul_into",
+                                                "matmul(self: Tensor, other: Tensor) -> Tensor",
+                                                matmul_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl,
+    matmul_into_autograd);
 
 // ---- matmul_stack ----
 struct matmul_stack_saved {
@@ -42,7 +51,9 @@ static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = formula::matmul_other_backward(g0, self, Ints(s.other_shape));
   }
 }
-static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply, destroy_saved<matmul_stack_saved>, sizeof(matmul_stack_saved), false};
+static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply,
+                                                     destroy_saved<matmul_stack_saved>,
+                                                     sizeof(matmul_stack_saved), false};
 static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -61,14 +72,25 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo matmul_stack_args[] = {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack", "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack = make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack, matmul_stack_autograd);
+static constexpr ArgInfo matmul_stack_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack",
+    "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
+                                                     matmul_stack_autograd);
 
 // ---- linear ----
-static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema linear_schema = {"linear", "linear", "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear, nullptr);
+static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false},
+                                          {"weight", ArgType::kTensor, false, false},
+                                          {"bias", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema linear_schema = {"linear", "linear",
+    "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
+    nullptr);
 
 // ---- linear_rows ----
 struct linear_rows_saved {
@@ -95,12 +117,16 @@ static void linear_rows_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType linear_rows_type = {"linear_rows", linear_rows_apply, destroy_saved<linear_rows_saved>, sizeof(linear_rows_saved), false};
-static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias) {
+static constinit const NodeType linear_rows_type = {"linear_rows", linear_rows_apply,
+                                                    destroy_saved<linear_rows_saved>,
+                                                    sizeof(linear_rows_saved), false};
+static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor& weight,
+                                      const Tensor* bias) {
   const bool n0 = needs_grad(input);
   const bool n1 = needs_grad(weight);
   const bool n2 = needs_grad(bias);
-  if (!(n0 | n1 | n2)) return redispatch(op_linear_rows, c.keys & kBelowAutograd, input, weight, bias);
+  if (!(n0 | n1 | n2)) return redispatch(op_linear_rows, c.keys & kBelowAutograd, input, weight,
+                                         bias);
   NodeRef node = new_node(&linear_rows_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) linear_rows_saved;
@@ -114,9 +140,15 @@ static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor&
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo linear_rows_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}};
-static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows", "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema, impl::linear_rows, linear_rows_autograd);
+static constexpr ArgInfo linear_rows_args[] = {{"input", ArgType::kTensor, false, false},
+                                               {"weight", ArgType::kTensor, false, false},
+                                               {"bias", ArgType::kOptTensor, false, false}};
+static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows",
+    "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
+    impl::linear_rows, linear_rows_autograd);
 
 // ---- addmm ----
 struct addmm_saved {
@@ -148,12 +180,15 @@ static void addmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[2] = formula::scaled(op::matmul(op::transpose(op::conj(mat1), 0, 1), g0), op::conj(alpha));
   }
 }
-static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_saved<addmm_saved>, sizeof(addmm_saved), false};
-static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_saved<addmm_saved>,
+                                              sizeof(addmm_saved), false};
+static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                                const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(mat1);
   const bool n2 = needs_grad(mat2);
-  if (!(n0 | n1 | n2)) return redispatch(op_addmm, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
+  if (!(n0 | n1 | n2)) return redispatch(op_addmm, c.keys & kBelowAutograd, self, mat1, mat2, beta,
+                                         alpha);
   NodeRef node = new_node(&addmm_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) addmm_saved;
@@ -169,14 +204,28 @@ static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addmm_schema = {"addmm", "addmm", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 5, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
-static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"mat1", ArgType::kTensor, false, false},
+                                         {"mat2", ArgType::kTensor, false, false},
+                                         {"beta", ArgType::kScalar, false, true, 0,
+                                          ArgDefault::kInt, {.i = 1}},
+                                         {"alpha", ArgType::kScalar, false, true, 0,
+                                          ArgDefault::kInt, {.i = 1}},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addmm_schema =
+    {"addmm", "addmm",
+    "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
+    "Tensor", addmm_args, 5, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                       const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
+static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                            const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(mat1);
   const bool n2 = needs_grad(mat2);
-  if (!(n0 | n1 | n2)) return redispatch(op_addmm_, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
+  if (!(n0 | n1 | n2)) return redispatch(op_addmm_, c.keys & kBelowAutograd, self, mat1, mat2, beta,
+                                         alpha);
   NodeRef node = new_node(&addmm_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) addmm_saved;
@@ -192,15 +241,32 @@ static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tens
   redispatch(op_addmm_, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false}, {"mat1", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addmm__schema = {"addmm_", "addmm_", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm__args, 5, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&addmm__schema, addmm__impl, addmm__autograd);
-static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"mat1", ArgType::kTensor, false, false},
+                                          {"mat2", ArgType::kTensor, false, false},
+                                          {"beta", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}},
+                                          {"alpha", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addmm__schema = {"addmm_", "addmm_",
+    "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
+    "Tensor", addmm__args, 5, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
+            const Scalar&>(&addmm__schema, addmm__impl, addmm__autograd);
+static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                                const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat1) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmm_into, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha, dst);
 }
-static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm_into", "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", addmm_args, 6, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&addmm_into_schema, addmm_into_impl, addmm_into_autograd);
+static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm_into",
+    "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
+    "Tensor", addmm_args, 6, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+                  Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&,
+                                                    const Tensor&, const Scalar&, const Scalar&,
+                                                    Tensor&>(&addmm_into_schema, addmm_into_impl,
+    addmm_into_autograd);
 
 // ---- baddbmm ----
 struct baddbmm_saved {
@@ -222,22 +288,28 @@ static void baddbmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     const Tensor& batch2 = *batch2_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = formula::scaled(op::matmul(g0, op::transpose(op::conj(batch2), 1, 2)), op::conj(alpha));
+    out[1] = formula::scaled(op::matmul(g0, op::transpose(op::conj(batch2), 1, 2)),
+                             op::conj(alpha));
   }
   if (n.needs(2)) {
     const TensorRef batch1_ref = s.batch1.get(n);
     const Tensor& batch1 = *batch1_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[2] = formula::scaled(op::matmul(op::transpose(op::conj(batch1), 1, 2), g0), op::conj(alpha));
+    out[2] = formula::scaled(op::matmul(op::transpose(op::conj(batch1), 1, 2), g0),
+                             op::conj(alpha));
   }
 }
-static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply, destroy_saved<baddbmm_saved>, sizeof(baddbmm_saved), false};
-static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply,
+                                                destroy_saved<baddbmm_saved>, sizeof(baddbmm_saved),
+                                                false};
+static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batch1,
+                                  const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(batch1);
   const bool n2 = needs_grad(batch2);
-  if (!(n0 | n1 | n2)) return redispatch(op_baddbmm, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
+  if (!(n0 | n1 | n2)) return redispatch(op_baddbmm, c.keys & kBelowAutograd, self, batch1, batch2,
+                                         beta, alpha);
   NodeRef node = new_node(&baddbmm_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) baddbmm_saved;
@@ -253,14 +325,27 @@ static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batc
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 5, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
-static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"batch1", ArgType::kTensor, false, false},
+                                           {"batch2", ArgType::kTensor, false, false},
+                                           {"beta", ArgType::kScalar, false, true, 0,
+                                            ArgDefault::kInt, {.i = 1}},
+                                           {"alpha", ArgType::kScalar, false, true, 0,
+                                            ArgDefault::kInt, {.i = 1}},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm",
+    "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", baddbmm_args, 5, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                       const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
+static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                              const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(batch1);
   const bool n2 = needs_grad(batch2);
-  if (!(n0 | n1 | n2)) return redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
+  if (!(n0 | n1 | n2)) return redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2,
+                                         beta, alpha);
   NodeRef node = new_node(&baddbmm_type, 3, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) baddbmm_saved;
@@ -276,74 +361,136 @@ static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const 
   redispatch(op_baddbmm_, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false}, {"batch1", ArgType::kTensor, false, false}, {"batch2", ArgType::kTensor, false, false}, {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm_", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm__args, 5, 0, true, false, false, false};
-constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&>(&baddbmm__schema, baddbmm__impl, baddbmm__autograd);
-static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
-  if (needs_grad(self) || needs_grad(batch1) || needs_grad(batch2) || needs_grad(dst)) fail_into_grad();
+static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"batch1", ArgType::kTensor, false, false},
+                                            {"batch2", ArgType::kTensor, false, false},
+                                            {"beta", ArgType::kScalar, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}},
+                                            {"alpha", ArgType::kScalar, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm_",
+    "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", baddbmm__args, 5, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                  const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&,
+                                                        const Scalar&,
+                                                        const Scalar&>(&baddbmm__schema,
+    baddbmm__impl, baddbmm__autograd);
+static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch1,
+                                  const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
+                                  Tensor& dst) {
+  if (needs_grad(self) || needs_grad(batch1) || needs_grad(batch2)
+      || needs_grad(dst)) fail_into_grad();
   redispatch(op_baddbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
 }
-static constexpr OpSchema baddbmm_into_schema = {"baddbmm_into", "baddbmm_into", "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor", baddbmm_args, 6, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&baddbmm_into_schema, baddbmm_into_impl, baddbmm_into_autograd);
+static constexpr OpSchema baddbmm_into_schema = {"baddbmm_into", "baddbmm_into",
+    "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", baddbmm_args, 6, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+                  Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&,
+                                                      const Tensor&, const Scalar&, const Scalar&,
+                                                      Tensor&>(&baddbmm_into_schema,
+    baddbmm_into_impl, baddbmm_into_autograd);
 
 // ---- mm ----
-static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mm_schema = {"mm", "mm", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&, const Tensor&>(&mm_schema, impl::mm, nullptr);
+static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"mat2", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mm_schema = {"mm", "mm", "mm(self: Tensor, mat2: Tensor) -> Tensor",
+                                       mm_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&mm_schema, impl::mm, nullptr);
 static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr OpSchema mm_into_schema = {"mm_into", "mm_into", "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, mm_into_autograd);
+static constexpr OpSchema mm_into_schema = {"mm_into", "mm_into",
+                                            "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 3,
+                                            0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, mm_into_autograd);
 
 // ---- bmm ----
-static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false}, {"mat2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bmm_schema = {"bmm", "bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&, const Tensor&>(&bmm_schema, impl::bmm, nullptr);
+static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"mat2", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bmm_schema = {"bmm", "bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor",
+                                        bmm_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&bmm_schema, impl::bmm, nullptr);
 static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bmm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm_into", "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, bmm_into_autograd);
+static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm_into",
+                                             "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args,
+                                             3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, bmm_into_autograd);
 
 // ---- mv ----
-static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false}, {"vec", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mv_schema = {"mv", "mv", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&, const Tensor&>(&mv_schema, impl::mv, nullptr);
+static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"vec", ArgType::kTensor, false, false},
+                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mv_schema = {"mv", "mv", "mv(self: Tensor, vec: Tensor) -> Tensor",
+                                       mv_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&mv_schema, impl::mv, nullptr);
 static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mv_into, c.keys & kBelowAutograd, self, vec, dst);
 }
-static constexpr OpSchema mv_into_schema = {"mv_into", "mv_into", "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, mv_into_autograd);
+static constexpr OpSchema mv_into_schema = {"mv_into", "mv_into",
+                                            "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 3,
+                                            0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, mv_into_autograd);
 
 // ---- dot ----
-static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false}, {"tensor", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema dot_schema = {"dot", "dot", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&, const Tensor&>(&dot_schema, impl::dot, nullptr);
+static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"tensor", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema dot_schema = {"dot", "dot", "dot(self: Tensor, tensor: Tensor) -> Tensor",
+                                        dot_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&dot_schema, impl::dot, nullptr);
 static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
   if (needs_grad(self) || needs_grad(tensor) || needs_grad(dst)) fail_into_grad();
   redispatch(op_dot_into, c.keys & kBelowAutograd, self, tensor, dst);
 }
-static constexpr OpSchema dot_into_schema = {"dot_into", "dot_into", "dot(self: Tensor, tensor: Tensor) -> Tensor", dot_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, dot_into_autograd);
+static constexpr OpSchema dot_into_schema = {"dot_into", "dot_into",
+                                             "dot(self: Tensor, tensor: Tensor) -> Tensor",
+                                             dot_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, dot_into_autograd);
 
 // ---- outer ----
-static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false}, {"vec2", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema outer_schema = {"outer", "outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&, const Tensor&>(&outer_schema, impl::outer, nullptr);
+static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"vec2", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema outer_schema =
+    {"outer", "outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&outer_schema, impl::outer, nullptr);
 static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_outer_into, c.keys & kBelowAutograd, self, vec2, dst);
 }
-static constexpr OpSchema outer_into_schema = {"outer_into", "outer_into", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into = make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl, outer_into_autograd);
+static constexpr OpSchema outer_into_schema = {"outer_into", "outer_into",
+                                               "outer(self: Tensor, vec2: Tensor) -> Tensor",
+                                               outer_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl,
+    outer_into_autograd);
 
 // ---- einsum ----
-static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, false}, {"operands", ArgType::kTensorList, false, false}};
-static constexpr OpSchema einsum_schema = {"einsum", "einsum", "einsum(equation: Str, operands: Tensor[]) -> Tensor", einsum_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str, TensorSpan>(&einsum_schema, impl::einsum, nullptr);
+static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, false},
+                                          {"operands", ArgType::kTensorList, false, false}};
+static constexpr OpSchema einsum_schema = {"einsum", "einsum",
+                                           "einsum(equation: Str, operands: Tensor[]) -> Tensor",
+                                           einsum_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
+    TensorSpan>(&einsum_schema, impl::einsum, nullptr);
 
 }  // namespace TT_NS

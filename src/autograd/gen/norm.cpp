@@ -9,9 +9,26 @@
 namespace TT_NS {
 
 // ---- batch_norm ----
-static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"training", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"momentum", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema batch_norm_schema = {"batch_norm", "batch_norm", "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double>(&batch_norm_schema, impl::batch_norm, nullptr);
+static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"running_mean", ArgType::kOptTensor, true, true},
+                                              {"running_var", ArgType::kOptTensor, true, true},
+                                              {"weight", ArgType::kOptTensor, false, true},
+                                              {"bias", ArgType::kOptTensor, false, true},
+                                              {"training", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}},
+                                              {"momentum", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.1}},
+                                              {"eps", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema batch_norm_schema = {"batch_norm", "batch_norm",
+    "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, "
+    "weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, "
+    "eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
+                       double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*,
+                                                        const Tensor*, const Tensor*, bool, double,
+                                                        double>(&batch_norm_schema,
+    impl::batch_norm, nullptr);
 
 // ---- native_batch_norm ----
 struct native_batch_norm_saved {
@@ -34,18 +51,24 @@ static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     const TensorRef r1_ref = s.r1.get(n);
     const Tensor& r1 = *r1_ref;
     const Tensor& g0 = *grads[0];
-    auto r = op::batch_norm_backward(g0, input, weight, r1, training, eps, n.needs(0), n.needs(1), n.needs(2));
+    auto r = op::batch_norm_backward(g0, input, weight, r1, training, eps, n.needs(0), n.needs(1),
+                                     n.needs(2));
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
   }
 }
-static constinit const NodeType native_batch_norm_type = {"native_batch_norm", native_batch_norm_apply, destroy_saved<native_batch_norm_saved>, sizeof(native_batch_norm_saved), false};
-static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight, const Tensor* bias, const Tensor* running_mean, const Tensor* running_var, bool training, double eps) {
+static constinit const NodeType native_batch_norm_type = {"native_batch_norm",
+    native_batch_norm_apply, destroy_saved<native_batch_norm_saved>,
+    sizeof(native_batch_norm_saved), false};
+static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight,
+                                             const Tensor* bias, const Tensor* running_mean,
+                                             const Tensor* running_var, bool training, double eps) {
   const bool n0 = needs_grad(input);
   const bool n1 = needs_grad(weight);
   const bool n2 = needs_grad(bias);
-  if (!(n0 | n1 | n2)) return redispatch(op_native_batch_norm, c.keys & kBelowAutograd, input, weight, bias, running_mean, running_var, training, eps);
+  if (!(n0 | n1 | n2)) return redispatch(op_native_batch_norm, c.keys & kBelowAutograd, input,
+                                         weight, bias, running_mean, running_var, training, eps);
   NodeRef node = new_node(&native_batch_norm_type, 3, 2);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) native_batch_norm_saved;
@@ -57,14 +80,27 @@ static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const 
   s.weight.save(weight);
   s.training = training;
   s.eps = eps;
-  auto out = redispatch(op_native_batch_norm, c.keys & kBelowAutograd, input, weight, bias, running_mean, running_var, training, eps);
+  auto out = redispatch(op_native_batch_norm, c.keys & kBelowAutograd, input, weight, bias,
+                        running_mean, running_var, training, eps);
   s.r1.save(*out.second);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_batch_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}, {"running_mean", ArgType::kOptTensor, false, false}, {"running_var", ArgType::kOptTensor, false, false}, {"training", ArgType::kBool, false, false}, {"eps", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_batch_norm_schema = {"native_batch_norm", "native_batch_norm", "native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: PlainTensor)", native_batch_norm_args, 7, 2, true, false, true, false};
-constinit Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool, double)> op_native_batch_norm = make_op<TensorPair, const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool, double>(&native_batch_norm_schema, impl::native_batch_norm, native_batch_norm_autograd);
+static constexpr ArgInfo native_batch_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                                     {"weight", ArgType::kOptTensor, false, false},
+                                                     {"bias", ArgType::kOptTensor, false, false},
+                                                     {"running_mean", ArgType::kOptTensor, false,
+                                                      false}, {"running_var", ArgType::kOptTensor,
+    false, false}, {"training", ArgType::kBool, false, false},
+                                                     {"eps", ArgType::kFloat, false, false}};
+static constexpr OpSchema native_batch_norm_schema = {"native_batch_norm", "native_batch_norm",
+    "native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, "
+    "running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: PlainTensor)",
+    native_batch_norm_args, 7, 2, true, false, true, false};
+constinit Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*,
+                        bool, double)> op_native_batch_norm = make_op<TensorPair, const Tensor&,
+    const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool,
+    double>(&native_batch_norm_schema, impl::native_batch_norm, native_batch_norm_autograd);
 
 // ---- batch_norm_backward ----
 struct batch_norm_backward_saved {
@@ -90,18 +126,26 @@ static void batch_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     const auto& training = s.training;
     const auto& eps = s.eps;
     const GradList all_grads(grads, n.n_outs);
-    auto r = formula::batch_norm_double_backward(all_grads, grad, input, weight, stats, training, eps, Needs(n));
+    auto r = formula::batch_norm_double_backward(all_grads, grad, input, weight, stats, training,
+                                                 eps, Needs(n));
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
   }
 }
-static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward", batch_norm_backward_apply, destroy_saved<batch_norm_backward_saved>, sizeof(batch_norm_backward_saved), false};
-static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats, bool training, double eps, bool want_input, bool want_weight, bool want_bias) {
+static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward",
+    batch_norm_backward_apply, destroy_saved<batch_norm_backward_saved>,
+    sizeof(batch_norm_backward_saved), false};
+static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                                 const Tensor* weight, const Tensor& stats,
+                                                 bool training, double eps, bool want_input,
+                                                 bool want_weight, bool want_bias) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
   const bool n2 = needs_grad(weight);
-  if (!(n0 | n1 | n2)) return redispatch(op_batch_norm_backward, c.keys & kBelowAutograd, grad, input, weight, stats, training, eps, want_input, want_weight, want_bias);
+  if (!(n0 | n1 | n2)) return redispatch(op_batch_norm_backward, c.keys & kBelowAutograd, grad,
+                                         input, weight, stats, training, eps, want_input,
+                                         want_weight, want_bias);
   if (needs_grad(stats)) fail_no_formula("stats");
   NodeRef node = new_node(&batch_norm_backward_type, 3, 3);
   Node& n = as_node(node);
@@ -116,35 +160,94 @@ static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, con
   s.stats.save(stats);
   s.training = training;
   s.eps = eps;
-  auto out = redispatch(op_batch_norm_backward, c.keys & kBelowAutograd, grad, input, weight, stats, training, eps, want_input, want_weight, want_bias);
+  auto out = redispatch(op_batch_norm_backward, c.keys & kBelowAutograd, grad, input, weight, stats,
+                        training, eps, want_input, want_weight, want_bias);
   if (out.first) set_history(node, *out.first, 0);
   if (out.second) set_history(node, *out.second, 1);
   if (out.third) set_history(node, *out.third, 2);
   return out;
 }
-static constexpr ArgInfo batch_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"stats", ArgType::kTensor, false, false}, {"training", ArgType::kBool, false, false}, {"eps", ArgType::kFloat, false, false}, {"want_input", ArgType::kBool, false, false}, {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
-static constexpr OpSchema batch_norm_backward_schema = {"batch_norm_backward", "batch_norm_backward", "batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, training: Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", batch_norm_backward_args, 9, 3, true, false, true, false};
-constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool)> op_batch_norm_backward = make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool>(&batch_norm_backward_schema, impl::batch_norm_backward, batch_norm_backward_autograd);
+static constexpr ArgInfo batch_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"input", ArgType::kTensor, false, false},
+                                                       {"weight", ArgType::kOptTensor, false,
+                                                        false}, {"stats", ArgType::kTensor, false,
+    false}, {"training", ArgType::kBool, false, false}, {"eps", ArgType::kFloat, false, false},
+                                                       {"want_input", ArgType::kBool, false, false},
+                                                       {"want_weight", ArgType::kBool, false,
+                                                        false}, {"want_bias", ArgType::kBool, false,
+    false}};
+static constexpr OpSchema batch_norm_backward_schema = {"batch_norm_backward",
+                                                        "batch_norm_backward",
+    "batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, training: "
+    "Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, "
+    "dweight: Tensor, dbias: Tensor)", batch_norm_backward_args, 9, 3, true, false, true, false};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double,
+                          bool, bool, bool)> op_batch_norm_backward = make_op<TensorTriple,
+    const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool,
+    bool>(&batch_norm_backward_schema, impl::batch_norm_backward, batch_norm_backward_autograd);
 
 // ---- group_norm ----
-static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"num_groups", ArgType::kInt, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema group_norm_schema = {"group_norm", "group_norm", "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*, double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*, double>(&group_norm_schema, impl::group_norm, nullptr);
+static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"num_groups", ArgType::kInt, false, false},
+                                              {"weight", ArgType::kOptTensor, false, true},
+                                              {"bias", ArgType::kOptTensor, false, true},
+                                              {"eps", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema group_norm_schema = {"group_norm", "group_norm",
+    "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, "
+    "eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
+                       double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t,
+                                                        const Tensor*, const Tensor*,
+                                                        double>(&group_norm_schema,
+    impl::group_norm, nullptr);
 
 // ---- instance_norm ----
-static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"running_mean", ArgType::kOptTensor, true, true}, {"running_var", ArgType::kOptTensor, true, true}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"use_input_stats", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"momentum", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.1}}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema instance_norm_schema = {"instance_norm", "instance_norm", "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema, impl::instance_norm, nullptr);
+static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                                 {"running_mean", ArgType::kOptTensor, true, true},
+                                                 {"running_var", ArgType::kOptTensor, true, true},
+                                                 {"weight", ArgType::kOptTensor, false, true},
+                                                 {"bias", ArgType::kOptTensor, false, true},
+                                                 {"use_input_stats", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 1}},
+                                                 {"momentum", ArgType::kFloat, false, true, 0,
+                                                  ArgDefault::kFloat, {.f = 0.1}},
+                                                 {"eps", ArgType::kFloat, false, true, 0,
+                                                  ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema instance_norm_schema = {"instance_norm", "instance_norm",
+    "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, "
+    "weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float "
+    "= 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
+                       double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*,
+    Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema,
+    impl::instance_norm, nullptr);
 
 // ---- rms_norm ----
-static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"eps", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema rms_norm_schema = {"rms_norm", "rms_norm", "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) -> Tensor", rms_norm_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm = make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema, impl::rms_norm, nullptr);
+static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                            {"normalized_shape", ArgType::kShape, false, false},
+                                            {"weight", ArgType::kOptTensor, false, true},
+                                            {"eps", ArgType::kOptFloat, false, true}};
+static constexpr OpSchema rms_norm_schema = {"rms_norm", "rms_norm",
+    "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) "
+    "-> Tensor", rms_norm_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm =
+    make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema,
+    impl::rms_norm, nullptr);
 
 // ---- layer_norm ----
-static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
-static constexpr OpSchema layer_norm_schema = {"layer_norm", "layer_norm", "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm = make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*, double>(&layer_norm_schema, layer_norm_impl, nullptr);
+static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"normalized_shape", ArgType::kShape, false, false},
+                                              {"weight", ArgType::kOptTensor, false, true},
+                                              {"bias", ArgType::kOptTensor, false, true},
+                                              {"eps", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 1e-05}}};
+static constexpr OpSchema layer_norm_schema = {"layer_norm", "layer_norm",
+    "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = "
+    "None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm =
+    make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*,
+            double>(&layer_norm_schema, layer_norm_impl, nullptr);
 
 // ---- native_layer_norm ----
 struct native_layer_norm_saved {
@@ -170,18 +273,24 @@ static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     const TensorRef r2_ref = s.r2.get(n);
     const Tensor& r2 = *r2_ref;
     const Tensor& g0 = *grads[0];
-    auto r = op::layer_norm_backward(g0, input, normalized_shape, r1, r2, weight, eps, n.needs(0), n.needs(1), n.needs(2));
+    auto r = op::layer_norm_backward(g0, input, normalized_shape, r1, r2, weight, eps, n.needs(0),
+                                     n.needs(1), n.needs(2));
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
   }
 }
-static constinit const NodeType native_layer_norm_type = {"native_layer_norm", native_layer_norm_apply, destroy_saved<native_layer_norm_saved>, sizeof(native_layer_norm_saved), false};
-static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps) {
+static constinit const NodeType native_layer_norm_type = {"native_layer_norm",
+    native_layer_norm_apply, destroy_saved<native_layer_norm_saved>,
+    sizeof(native_layer_norm_saved), false};
+static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
+                                               const Tensor* weight, const Tensor* bias,
+                                               double eps) {
   const bool n0 = needs_grad(input);
   const bool n1 = needs_grad(weight);
   const bool n2 = needs_grad(bias);
-  if (!(n0 | n1 | n2)) return redispatch(op_native_layer_norm, c.keys & kBelowAutograd, input, normalized_shape, weight, bias, eps);
+  if (!(n0 | n1 | n2)) return redispatch(op_native_layer_norm, c.keys & kBelowAutograd, input,
+                                         normalized_shape, weight, bias, eps);
   NodeRef node = new_node(&native_layer_norm_type, 3, 3);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) native_layer_norm_saved;
@@ -193,15 +302,25 @@ static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints
   s.weight.save(weight);
   s.normalized_shape = Shape(normalized_shape);
   s.eps = eps;
-  auto out = redispatch(op_native_layer_norm, c.keys & kBelowAutograd, input, normalized_shape, weight, bias, eps);
+  auto out = redispatch(op_native_layer_norm, c.keys & kBelowAutograd, input, normalized_shape,
+                        weight, bias, eps);
   s.r1.save(*out.second);
   s.r2.save(*out.third);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_layer_norm_args[] = {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"bias", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}};
-static constexpr OpSchema native_layer_norm_schema = {"native_layer_norm", "native_layer_norm", "native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: Tensor?, eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)", native_layer_norm_args, 5, 3, true, false, true, false};
-constinit Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm = make_op<TensorTriple, const Tensor&, Ints, const Tensor*, const Tensor*, double>(&native_layer_norm_schema, impl::native_layer_norm, native_layer_norm_autograd);
+static constexpr ArgInfo native_layer_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                                     {"normalized_shape", ArgType::kShape, false,
+                                                      false}, {"weight", ArgType::kOptTensor, false,
+    false}, {"bias", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}};
+static constexpr OpSchema native_layer_norm_schema = {"native_layer_norm", "native_layer_norm",
+    "native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: Tensor?, "
+    "eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)", native_layer_norm_args, 5,
+    3, true, false, true, false};
+constinit Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
+                          double)> op_native_layer_norm = make_op<TensorTriple, const Tensor&, Ints,
+    const Tensor*, const Tensor*, double>(&native_layer_norm_schema, impl::native_layer_norm,
+                                          native_layer_norm_autograd);
 
 // ---- layer_norm_backward ----
 struct layer_norm_backward_saved {
@@ -224,18 +343,27 @@ static void layer_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     const Tensor* weight = weight_ref.get();
     const auto& eps = s.eps;
     const GradList all_grads(grads, n.n_outs);
-    auto r = formula::layer_norm_double_backward(all_grads, grad, input, normalized_shape, weight, eps, Needs(n));
+    auto r = formula::layer_norm_double_backward(all_grads, grad, input, normalized_shape, weight,
+                                                 eps, Needs(n));
     out[0] = std::move(r.first);
     out[1] = std::move(r.second);
     out[2] = std::move(r.third);
   }
 }
-static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward", layer_norm_backward_apply, destroy_saved<layer_norm_backward_saved>, sizeof(layer_norm_backward_saved), false};
-static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor* weight, double eps, bool want_input, bool want_weight, bool want_bias) {
+static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward",
+    layer_norm_backward_apply, destroy_saved<layer_norm_backward_saved>,
+    sizeof(layer_norm_backward_saved), false};
+static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                                 Ints normalized_shape, const Tensor& mean,
+                                                 const Tensor& rstd, const Tensor* weight,
+                                                 double eps, bool want_input, bool want_weight,
+                                                 bool want_bias) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
   const bool n2 = needs_grad(weight);
-  if (!(n0 | n1 | n2)) return redispatch(op_layer_norm_backward, c.keys & kBelowAutograd, grad, input, normalized_shape, mean, rstd, weight, eps, want_input, want_weight, want_bias);
+  if (!(n0 | n1 | n2)) return redispatch(op_layer_norm_backward, c.keys & kBelowAutograd, grad,
+                                         input, normalized_shape, mean, rstd, weight, eps,
+                                         want_input, want_weight, want_bias);
   if (needs_grad(mean)) fail_no_formula("mean");
   if (needs_grad(rstd)) fail_no_formula("rstd");
   NodeRef node = new_node(&layer_norm_backward_type, 3, 3);
@@ -250,14 +378,35 @@ static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, con
   s.weight.save(weight);
   s.normalized_shape = Shape(normalized_shape);
   s.eps = eps;
-  auto out = redispatch(op_layer_norm_backward, c.keys & kBelowAutograd, grad, input, normalized_shape, mean, rstd, weight, eps, want_input, want_weight, want_bias);
+  auto out = redispatch(op_layer_norm_backward, c.keys & kBelowAutograd, grad, input,
+                        normalized_shape, mean, rstd, weight, eps, want_input, want_weight,
+                        want_bias);
   if (out.first) set_history(node, *out.first, 0);
   if (out.second) set_history(node, *out.second, 1);
   if (out.third) set_history(node, *out.third, 2);
   return out;
 }
-static constexpr ArgInfo layer_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false}, {"mean", ArgType::kTensor, false, false}, {"rstd", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}, {"want_input", ArgType::kBool, false, false}, {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
-static constexpr OpSchema layer_norm_backward_schema = {"layer_norm_backward", "layer_norm_backward", "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", layer_norm_backward_args, 10, 3, true, false, true, false};
-constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward = make_op<TensorTriple, const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool>(&layer_norm_backward_schema, impl::layer_norm_backward, layer_norm_backward_autograd);
+static constexpr ArgInfo layer_norm_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"input", ArgType::kTensor, false, false},
+                                                       {"normalized_shape", ArgType::kShape, false,
+                                                        false}, {"mean", ArgType::kTensor, false,
+    false}, {"rstd", ArgType::kTensor, false, false}, {"weight", ArgType::kOptTensor, false, false},
+                                                       {"eps", ArgType::kFloat, false, false},
+                                                       {"want_input", ArgType::kBool, false, false},
+                                                       {"want_weight", ArgType::kBool, false,
+                                                        false}, {"want_bias", ArgType::kBool, false,
+    false}};
+static constexpr OpSchema layer_norm_backward_schema = {"layer_norm_backward",
+                                                        "layer_norm_backward",
+    "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, "
+    "rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: "
+    "Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", layer_norm_backward_args, 10, 3,
+    true, false, true, false};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
+                          const Tensor*, double, bool, bool, bool)> op_layer_norm_backward =
+    make_op<TensorTriple, const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
+            const Tensor*, double, bool, bool, bool>(&layer_norm_backward_schema,
+                                                     impl::layer_norm_backward,
+                                                     layer_norm_backward_autograd);
 
 }  // namespace TT_NS

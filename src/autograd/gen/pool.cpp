@@ -9,14 +9,34 @@
 namespace TT_NS {
 
 // ---- max_pool1d ----
-static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d", "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema, impl::max_pool1d, nullptr);
+static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"kernel_size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, true},
+                                              {"padding", ArgType::kSize, false, true},
+                                              {"dilation", ArgType::kSize, false, true},
+                                              {"ceil_mode", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d",
+    "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
+    "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema,
+    impl::max_pool1d, nullptr);
 
 // ---- max_pool1d_with_indices ----
-static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_indices", "max_pool1d_with_indices", "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true};
-constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices = make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
+static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTensor, false, false},
+    {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
+    {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
+    {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_indices",
+    "max_pool1d_with_indices",
+    "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
+    "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
+    "IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices =
+    make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
+            bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
 
 // ---- max_pool2d ----
 struct max_pool2d_saved {
@@ -42,10 +62,14 @@ static void max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::max_pool2d_backward(g0, self, kernel_size, stride, padding, dilation, ceil_mode);
   }
 }
-static constinit const NodeType max_pool2d_type = {"max_pool2d", max_pool2d_apply, destroy_saved<max_pool2d_saved>, sizeof(max_pool2d_saved), false};
-static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+static constinit const NodeType max_pool2d_type = {"max_pool2d", max_pool2d_apply,
+                                                   destroy_saved<max_pool2d_saved>,
+                                                   sizeof(max_pool2d_saved), false};
+static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
+                                     Ints padding, Ints dilation, bool ceil_mode) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_max_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding, dilation, ceil_mode);
+  if (!(n0)) return redispatch(op_max_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride,
+                               padding, dilation, ceil_mode);
   NodeRef node = new_node(&max_pool2d_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) max_pool2d_saved;
@@ -57,13 +81,25 @@ static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   s.padding = Shape(padding);
   s.dilation = Shape(dilation);
   s.ceil_mode = ceil_mode;
-  auto out = redispatch(op_max_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding, dilation, ceil_mode);
+  auto out = redispatch(op_max_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding,
+                        dilation, ceil_mode);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool2d_schema = {"max_pool2d", "max_pool2d", "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool2d_args, 6, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema, impl::max_pool2d, max_pool2d_autograd);
+static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"kernel_size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, true},
+                                              {"padding", ArgType::kSize, false, true},
+                                              {"dilation", ArgType::kSize, false, true},
+                                              {"ceil_mode", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool2d_schema = {"max_pool2d", "max_pool2d",
+    "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
+    "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool2d_args, 6, 1, true, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema,
+    impl::max_pool2d, max_pool2d_autograd);
 
 // ---- max_pool2d_with_indices ----
 struct max_pool2d_with_indices_saved {
@@ -74,7 +110,8 @@ struct max_pool2d_with_indices_saved {
   Shape dilation;
   bool ceil_mode;
 };
-static void max_pool2d_with_indices_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void max_pool2d_with_indices_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                          TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<max_pool2d_with_indices_saved>();
   if (n.needs(0)) {
@@ -89,10 +126,15 @@ static void max_pool2d_with_indices_apply(Node& n, [[maybe_unused]] TensorRef* g
     out[0] = op::max_pool2d_backward(g0, self, kernel_size, stride, padding, dilation, ceil_mode);
   }
 }
-static constinit const NodeType max_pool2d_with_indices_type = {"max_pool2d_with_indices", max_pool2d_with_indices_apply, destroy_saved<max_pool2d_with_indices_saved>, sizeof(max_pool2d_with_indices_saved), false};
-static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+static constinit const NodeType max_pool2d_with_indices_type = {"max_pool2d_with_indices",
+    max_pool2d_with_indices_apply, destroy_saved<max_pool2d_with_indices_saved>,
+    sizeof(max_pool2d_with_indices_saved), false};
+static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, Ints kernel_size,
+                                                   Ints stride, Ints padding, Ints dilation,
+                                                   bool ceil_mode) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_max_pool2d_with_indices, c.keys & kBelowAutograd, self, kernel_size, stride, padding, dilation, ceil_mode);
+  if (!(n0)) return redispatch(op_max_pool2d_with_indices, c.keys & kBelowAutograd, self,
+                               kernel_size, stride, padding, dilation, ceil_mode);
   NodeRef node = new_node(&max_pool2d_with_indices_type, 1, 2);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) max_pool2d_with_indices_saved;
@@ -104,13 +146,24 @@ static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, I
   s.padding = Shape(padding);
   s.dilation = Shape(dilation);
   s.ceil_mode = ceil_mode;
-  auto out = redispatch(op_max_pool2d_with_indices, c.keys & kBelowAutograd, self, kernel_size, stride, padding, dilation, ceil_mode);
+  auto out = redispatch(op_max_pool2d_with_indices, c.keys & kBelowAutograd, self, kernel_size,
+                        stride, padding, dilation, ceil_mode);
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool2d_with_indices_schema = {"max_pool2d_with_indices", "max_pool2d_with_indices", "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)", max_pool2d_with_indices_args, 6, 2, true, false, false, false};
-constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices = make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_with_indices_schema, impl::max_pool2d_with_indices, max_pool2d_with_indices_autograd);
+static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTensor, false, false},
+    {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
+    {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
+    {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool2d_with_indices_schema = {"max_pool2d_with_indices",
+    "max_pool2d_with_indices",
+    "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
+    "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
+    "IndexTensor)", max_pool2d_with_indices_args, 6, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices =
+    make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
+            bool>(&max_pool2d_with_indices_schema, impl::max_pool2d_with_indices,
+                  max_pool2d_with_indices_autograd);
 
 // ---- max_pool2d_backward ----
 struct max_pool2d_backward_saved {
@@ -133,18 +186,24 @@ static void max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     const auto& dilation = s.dilation;
     const auto& ceil_mode = s.ceil_mode;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::pool_take(g0, op::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode).second);
+    out[0] = formula::pool_take(g0, op::max_pool2d_with_indices(self, kernel_size, stride, padding,
+        dilation, ceil_mode).second);
   }
   if (n.needs(1)) {
     const Tensor& g0 = *grads[0];
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType max_pool2d_backward_type = {"max_pool2d_backward", max_pool2d_backward_apply, destroy_saved<max_pool2d_backward_saved>, sizeof(max_pool2d_backward_saved), false};
-static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+static constinit const NodeType max_pool2d_backward_type = {"max_pool2d_backward",
+    max_pool2d_backward_apply, destroy_saved<max_pool2d_backward_saved>,
+    sizeof(max_pool2d_backward_saved), false};
+static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                              Ints kernel_size, Ints stride, Ints padding,
+                                              Ints dilation, bool ceil_mode) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
-  if (!(n0 | n1)) return redispatch(op_max_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size, stride, padding, dilation, ceil_mode);
+  if (!(n0 | n1)) return redispatch(op_max_pool2d_backward, c.keys & kBelowAutograd, grad, self,
+                                    kernel_size, stride, padding, dilation, ceil_mode);
   NodeRef node = new_node(&max_pool2d_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) max_pool2d_backward_saved;
@@ -157,18 +216,39 @@ static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const 
   s.padding = Shape(padding);
   s.dilation = Shape(dilation);
   s.ceil_mode = ceil_mode;
-  auto out = redispatch(op_max_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size, stride, padding, dilation, ceil_mode);
+  auto out = redispatch(op_max_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size,
+                        stride, padding, dilation, ceil_mode);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo max_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false}, {"ceil_mode", ArgType::kBool, false, false}};
-static constexpr OpSchema max_pool2d_backward_schema = {"max_pool2d_backward", "max_pool2d_backward", "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", max_pool2d_backward_args, 7, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_backward_schema, impl::max_pool2d_backward, max_pool2d_backward_autograd);
+static constexpr ArgInfo max_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"self", ArgType::kTensor, false, false},
+                                                       {"kernel_size", ArgType::kSize, false,
+                                                        false}, {"stride", ArgType::kSize, false,
+    false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false},
+                                                       {"ceil_mode", ArgType::kBool, false, false}};
+static constexpr OpSchema max_pool2d_backward_schema = {"max_pool2d_backward",
+                                                        "max_pool2d_backward",
+    "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: "
+    "Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", max_pool2d_backward_args, 7, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
+                       bool)> op_max_pool2d_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_backward_schema,
+                                                 impl::max_pool2d_backward,
+                                                 max_pool2d_backward_autograd);
 
 // ---- adaptive_max_pool1d ----
-static constexpr ArgInfo adaptive_max_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool1d_schema = {"adaptive_max_pool1d", "adaptive_max_pool1d", "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)", adaptive_max_pool1d_args, 2, 2, false, false, false, true};
-constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d = make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d, nullptr);
+static constexpr ArgInfo adaptive_max_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"output_size", ArgType::kSize, false,
+                                                        false}};
+static constexpr OpSchema adaptive_max_pool1d_schema = {"adaptive_max_pool1d",
+                                                        "adaptive_max_pool1d",
+    "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
+    adaptive_max_pool1d_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d =
+    make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d,
+                                             nullptr);
 
 // ---- adaptive_max_pool2d ----
 struct adaptive_max_pool2d_saved {
@@ -186,7 +266,9 @@ static void adaptive_max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::adaptive_max_pool2d_backward(g0, self, output_size);
   }
 }
-static constinit const NodeType adaptive_max_pool2d_type = {"adaptive_max_pool2d", adaptive_max_pool2d_apply, destroy_saved<adaptive_max_pool2d_saved>, sizeof(adaptive_max_pool2d_saved), false};
+static constinit const NodeType adaptive_max_pool2d_type = {"adaptive_max_pool2d",
+    adaptive_max_pool2d_apply, destroy_saved<adaptive_max_pool2d_saved>,
+    sizeof(adaptive_max_pool2d_saved), false};
 static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_max_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -201,16 +283,24 @@ static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints 
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo adaptive_max_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool2d_schema = {"adaptive_max_pool2d", "adaptive_max_pool2d", "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)", adaptive_max_pool2d_args, 2, 2, true, false, false, false};
-constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d = make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool2d_schema, impl::adaptive_max_pool2d, adaptive_max_pool2d_autograd);
+static constexpr ArgInfo adaptive_max_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"output_size", ArgType::kSize, false,
+                                                        false}};
+static constexpr OpSchema adaptive_max_pool2d_schema = {"adaptive_max_pool2d",
+                                                        "adaptive_max_pool2d",
+    "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
+    adaptive_max_pool2d_args, 2, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d =
+    make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool2d_schema, impl::adaptive_max_pool2d,
+                                             adaptive_max_pool2d_autograd);
 
 // ---- adaptive_max_pool2d_backward ----
 struct adaptive_max_pool2d_backward_saved {
   Saved self;
   Shape output_size;
 };
-static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                               TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<adaptive_max_pool2d_backward_saved>();
   if (n.needs(0)) {
@@ -225,11 +315,15 @@ static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType adaptive_max_pool2d_backward_type = {"adaptive_max_pool2d_backward", adaptive_max_pool2d_backward_apply, destroy_saved<adaptive_max_pool2d_backward_saved>, sizeof(adaptive_max_pool2d_backward_saved), false};
-static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self, Ints output_size) {
+static constinit const NodeType adaptive_max_pool2d_backward_type = {"adaptive_max_pool2d_backward",
+    adaptive_max_pool2d_backward_apply, destroy_saved<adaptive_max_pool2d_backward_saved>,
+    sizeof(adaptive_max_pool2d_backward_saved), false};
+static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& grad,
+                                                       const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
-  if (!(n0 | n1)) return redispatch(op_adaptive_max_pool2d_backward, c.keys & kBelowAutograd, grad, self, output_size);
+  if (!(n0 | n1)) return redispatch(op_adaptive_max_pool2d_backward, c.keys & kBelowAutograd, grad,
+                                    self, output_size);
   NodeRef node = new_node(&adaptive_max_pool2d_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) adaptive_max_pool2d_backward_saved;
@@ -238,18 +332,38 @@ static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& gra
   if (n1) n.set_edge(1, self);
   if (n0) s.self.save(self);
   s.output_size = Shape(output_size);
-  auto out = redispatch(op_adaptive_max_pool2d_backward, c.keys & kBelowAutograd, grad, self, output_size);
+  auto out = redispatch(op_adaptive_max_pool2d_backward, c.keys & kBelowAutograd, grad, self,
+                        output_size);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo adaptive_max_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool2d_backward_schema = {"adaptive_max_pool2d_backward", "adaptive_max_pool2d_backward", "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor", adaptive_max_pool2d_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema, impl::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
+static constexpr ArgInfo adaptive_max_pool2d_backward_args[] =
+    {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
+     {"output_size", ArgType::kSize, false, false}};
+static constexpr OpSchema adaptive_max_pool2d_backward_schema = {"adaptive_max_pool2d_backward",
+    "adaptive_max_pool2d_backward",
+    "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor",
+    adaptive_max_pool2d_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema,
+    impl::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
 
 // ---- avg_pool1d ----
-static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}};
-static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d", "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema, impl::avg_pool1d, nullptr);
+static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"kernel_size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, true},
+                                              {"padding", ArgType::kSize, false, true},
+                                              {"ceil_mode", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}},
+                                              {"count_include_pad", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}}};
+static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d",
+    "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
+    "ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema,
+    impl::avg_pool1d, nullptr);
 
 // ---- avg_pool2d ----
 struct avg_pool2d_saved {
@@ -274,13 +388,19 @@ static void avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     const auto& count_include_pad = s.count_include_pad;
     const auto& divisor_override = s.divisor_override;
     const Tensor& g0 = *grads[0];
-    out[0] = op::avg_pool2d_backward(g0, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+    out[0] = op::avg_pool2d_backward(g0, self, kernel_size, stride, padding, ceil_mode,
+                                     count_include_pad, divisor_override);
   }
 }
-static constinit const NodeType avg_pool2d_type = {"avg_pool2d", avg_pool2d_apply, destroy_saved<avg_pool2d_saved>, sizeof(avg_pool2d_saved), false};
-static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override) {
+static constinit const NodeType avg_pool2d_type = {"avg_pool2d", avg_pool2d_apply,
+                                                   destroy_saved<avg_pool2d_saved>,
+                                                   sizeof(avg_pool2d_saved), false};
+static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
+                                     Ints padding, bool ceil_mode, bool count_include_pad,
+                                     Opt<int64_t> divisor_override) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_avg_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+  if (!(n0)) return redispatch(op_avg_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride,
+                               padding, ceil_mode, count_include_pad, divisor_override);
   NodeRef node = new_node(&avg_pool2d_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) avg_pool2d_saved;
@@ -293,13 +413,27 @@ static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   s.ceil_mode = ceil_mode;
   s.count_include_pad = count_include_pad;
   s.divisor_override = divisor_override;
-  auto out = redispatch(op_avg_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+  auto out = redispatch(op_avg_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding,
+                        ceil_mode, count_include_pad, divisor_override);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true}, {"padding", ArgType::kSize, false, true}, {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"count_include_pad", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"divisor_override", ArgType::kOptInt, false, true}};
-static constexpr OpSchema avg_pool2d_schema = {"avg_pool2d", "avg_pool2d", "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor", avg_pool2d_args, 7, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d = make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
+static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"kernel_size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, true},
+                                              {"padding", ArgType::kSize, false, true},
+                                              {"ceil_mode", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}},
+                                              {"count_include_pad", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}},
+                                              {"divisor_override", ArgType::kOptInt, false, true}};
+static constexpr OpSchema avg_pool2d_schema = {"avg_pool2d", "avg_pool2d",
+    "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
+    "ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> "
+    "Tensor", avg_pool2d_args, 7, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
+            Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
 
 // ---- avg_pool2d_backward ----
 struct avg_pool2d_backward_saved {
@@ -321,18 +455,26 @@ static void avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     const auto& count_include_pad = s.count_include_pad;
     const auto& divisor_override = s.divisor_override;
     const Tensor& g0 = *grads[0];
-    out[0] = op::avg_pool2d(g0, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+    out[0] = op::avg_pool2d(g0, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                            divisor_override);
   }
   if (n.needs(1)) {
     const Tensor& g0 = *grads[0];
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType avg_pool2d_backward_type = {"avg_pool2d_backward", avg_pool2d_backward_apply, destroy_saved<avg_pool2d_backward_saved>, sizeof(avg_pool2d_backward_saved), false};
-static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override) {
+static constinit const NodeType avg_pool2d_backward_type = {"avg_pool2d_backward",
+    avg_pool2d_backward_apply, destroy_saved<avg_pool2d_backward_saved>,
+    sizeof(avg_pool2d_backward_saved), false};
+static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                              Ints kernel_size, Ints stride, Ints padding,
+                                              bool ceil_mode, bool count_include_pad,
+                                              Opt<int64_t> divisor_override) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
-  if (!(n0 | n1)) return redispatch(op_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+  if (!(n0 | n1)) return redispatch(op_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self,
+                                    kernel_size, stride, padding, ceil_mode, count_include_pad,
+                                    divisor_override);
   NodeRef node = new_node(&avg_pool2d_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) avg_pool2d_backward_saved;
@@ -345,18 +487,40 @@ static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const 
   s.ceil_mode = ceil_mode;
   s.count_include_pad = count_include_pad;
   s.divisor_override = divisor_override;
-  auto out = redispatch(op_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+  auto out = redispatch(op_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size,
+                        stride, padding, ceil_mode, count_include_pad, divisor_override);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"padding", ArgType::kSize, false, false}, {"ceil_mode", ArgType::kBool, false, false}, {"count_include_pad", ArgType::kBool, false, false}, {"divisor_override", ArgType::kOptInt, false, false}};
-static constexpr OpSchema avg_pool2d_backward_schema = {"avg_pool2d_backward", "avg_pool2d_backward", "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor", avg_pool2d_backward_args, 8, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_backward_schema, impl::avg_pool2d_backward, avg_pool2d_backward_autograd);
+static constexpr ArgInfo avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"self", ArgType::kTensor, false, false},
+                                                       {"kernel_size", ArgType::kSize, false,
+                                                        false}, {"stride", ArgType::kSize, false,
+    false}, {"padding", ArgType::kSize, false, false}, {"ceil_mode", ArgType::kBool, false, false},
+                                                       {"count_include_pad", ArgType::kBool, false,
+                                                        false}, {"divisor_override",
+    ArgType::kOptInt, false, false}};
+static constexpr OpSchema avg_pool2d_backward_schema = {"avg_pool2d_backward",
+                                                        "avg_pool2d_backward",
+    "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: "
+    "Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor",
+    avg_pool2d_backward_args, 8, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
+                       Opt<int64_t>)> op_avg_pool2d_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_backward_schema,
+    impl::avg_pool2d_backward, avg_pool2d_backward_autograd);
 
 // ---- adaptive_avg_pool1d ----
-static constexpr ArgInfo adaptive_avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool1d_schema = {"adaptive_avg_pool1d", "adaptive_avg_pool1d", "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool1d_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d = make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, impl::adaptive_avg_pool1d, nullptr);
+static constexpr ArgInfo adaptive_avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"output_size", ArgType::kSize, false,
+                                                        false}};
+static constexpr OpSchema adaptive_avg_pool1d_schema = {"adaptive_avg_pool1d",
+                                                        "adaptive_avg_pool1d",
+    "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool1d_args, 2,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d =
+    make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, impl::adaptive_avg_pool1d,
+                                            nullptr);
 
 // ---- adaptive_avg_pool2d ----
 struct adaptive_avg_pool2d_saved {
@@ -374,7 +538,9 @@ static void adaptive_avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::adaptive_avg_pool2d_backward(g0, self, output_size);
   }
 }
-static constinit const NodeType adaptive_avg_pool2d_type = {"adaptive_avg_pool2d", adaptive_avg_pool2d_apply, destroy_saved<adaptive_avg_pool2d_saved>, sizeof(adaptive_avg_pool2d_saved), false};
+static constinit const NodeType adaptive_avg_pool2d_type = {"adaptive_avg_pool2d",
+    adaptive_avg_pool2d_apply, destroy_saved<adaptive_avg_pool2d_saved>,
+    sizeof(adaptive_avg_pool2d_saved), false};
 static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_avg_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -389,15 +555,23 @@ static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints o
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo adaptive_avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool2d_schema = {"adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d = make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool2d_schema, impl::adaptive_avg_pool2d, adaptive_avg_pool2d_autograd);
+static constexpr ArgInfo adaptive_avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"output_size", ArgType::kSize, false,
+                                                        false}};
+static constexpr OpSchema adaptive_avg_pool2d_schema = {"adaptive_avg_pool2d",
+                                                        "adaptive_avg_pool2d",
+    "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_args, 2,
+    1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d =
+    make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool2d_schema, impl::adaptive_avg_pool2d,
+                                            adaptive_avg_pool2d_autograd);
 
 // ---- adaptive_avg_pool2d_backward ----
 struct adaptive_avg_pool2d_backward_saved {
   Shape output_size;
 };
-static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                               TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<adaptive_avg_pool2d_backward_saved>();
   if (n.needs(0)) {
@@ -410,11 +584,15 @@ static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType adaptive_avg_pool2d_backward_type = {"adaptive_avg_pool2d_backward", adaptive_avg_pool2d_backward_apply, destroy_saved<adaptive_avg_pool2d_backward_saved>, sizeof(adaptive_avg_pool2d_backward_saved), false};
-static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self, Ints output_size) {
+static constinit const NodeType adaptive_avg_pool2d_backward_type = {"adaptive_avg_pool2d_backward",
+    adaptive_avg_pool2d_backward_apply, destroy_saved<adaptive_avg_pool2d_backward_saved>,
+    sizeof(adaptive_avg_pool2d_backward_saved), false};
+static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& grad,
+                                                       const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(self);
-  if (!(n0 | n1)) return redispatch(op_adaptive_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self, output_size);
+  if (!(n0 | n1)) return redispatch(op_adaptive_avg_pool2d_backward, c.keys & kBelowAutograd, grad,
+                                    self, output_size);
   NodeRef node = new_node(&adaptive_avg_pool2d_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) adaptive_avg_pool2d_backward_saved;
@@ -422,12 +600,20 @@ static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& gra
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, self);
   s.output_size = Shape(output_size);
-  auto out = redispatch(op_adaptive_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self, output_size);
+  auto out = redispatch(op_adaptive_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self,
+                        output_size);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo adaptive_avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool2d_backward_schema = {"adaptive_avg_pool2d_backward", "adaptive_avg_pool2d_backward", "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward = make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema, impl::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
+static constexpr ArgInfo adaptive_avg_pool2d_backward_args[] =
+    {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
+     {"output_size", ArgType::kSize, false, false}};
+static constexpr OpSchema adaptive_avg_pool2d_backward_schema = {"adaptive_avg_pool2d_backward",
+    "adaptive_avg_pool2d_backward",
+    "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor",
+    adaptive_avg_pool2d_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema,
+    impl::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
 
 }  // namespace TT_NS

@@ -9,24 +9,52 @@
 namespace TT_NS {
 
 // ---- rand ----
-static constexpr ArgInfo rand_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_schema = {"rand", "rand", "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_args, 4, 1, false, true, false, false};
-constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand = make_op<TensorRef, Ints, Dtype, Opt<Device>, Generator*>(&rand_schema, impl::rand, nullptr);
+static constexpr ArgInfo rand_args[] = {{"size", ArgType::kSize, false, false},
+                                        {"dtype", ArgType::kDtype, false, true},
+                                        {"device", ArgType::kDevice, false, true},
+                                        {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema rand_schema =
+    {"rand", "rand",
+    "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) "
+    "-> Tensor", rand_args, 4, 1, false, true, false, false};
+constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand = make_op<TensorRef, Ints,
+    Dtype, Opt<Device>, Generator*>(&rand_schema, impl::rand, nullptr);
 
 // ---- randn ----
-static constexpr ArgInfo randn_args[] = {{"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_schema = {"randn", "randn", "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_args, 4, 1, false, true, false, false};
-constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints, Dtype, Opt<Device>, Generator*>(&randn_schema, impl::randn, nullptr);
+static constexpr ArgInfo randn_args[] = {{"size", ArgType::kSize, false, false},
+                                         {"dtype", ArgType::kDtype, false, true},
+                                         {"device", ArgType::kDevice, false, true},
+                                         {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randn_schema =
+    {"randn", "randn",
+    "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) "
+    "-> Tensor", randn_args, 4, 1, false, true, false, false};
+constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints,
+    Dtype, Opt<Device>, Generator*>(&randn_schema, impl::randn, nullptr);
 
 // ---- rand_like ----
-static constexpr ArgInfo rand_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_like_schema = {"rand_like", "rand_like", "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", rand_like_args, 4, 1, false, true, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema, impl::rand_like, nullptr);
+static constexpr ArgInfo rand_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dtype", ArgType::kDtype, false, true},
+                                             {"device", ArgType::kDevice, false, true},
+                                             {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema rand_like_schema = {"rand_like", "rand_like",
+    "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = "
+    "None) -> Tensor", rand_like_args, 4, 1, false, true, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like =
+    make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema,
+    impl::rand_like, nullptr);
 
 // ---- randn_like ----
-static constexpr ArgInfo randn_like_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_like_schema = {"randn_like", "randn_like", "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randn_like_args, 4, 1, false, true, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like = make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema, impl::randn_like, nullptr);
+static constexpr ArgInfo randn_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dtype", ArgType::kDtype, false, true},
+                                              {"device", ArgType::kDevice, false, true},
+                                              {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randn_like_schema = {"randn_like", "randn_like",
+    "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator "
+    "= None) -> Tensor", randn_like_args, 4, 1, false, true, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like =
+    make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema,
+    impl::randn_like, nullptr);
 
 // ---- bernoulli ----
 struct bernoulli_saved {
@@ -39,7 +67,9 @@ static void bernoulli_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType bernoulli_type = {"bernoulli", bernoulli_apply, destroy_saved<bernoulli_saved>, sizeof(bernoulli_saved), false};
+static constinit const NodeType bernoulli_type = {"bernoulli", bernoulli_apply,
+                                                  destroy_saved<bernoulli_saved>,
+                                                  sizeof(bernoulli_saved), false};
 static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli, c.keys & kBelowAutograd, self, generator);
@@ -52,15 +82,24 @@ static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* gener
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bernoulli_schema = {"bernoulli", "bernoulli", "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 2, 1, true, true, false, false};
-constinit Op<TensorRef(const Tensor&, Generator*)> op_bernoulli = make_op<TensorRef, const Tensor&, Generator*>(&bernoulli_schema, impl::bernoulli, bernoulli_autograd);
+static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"generator", ArgType::kGenerator, false, true},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bernoulli_schema = {"bernoulli", "bernoulli",
+    "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 2, 1, true,
+    true, false, false};
+constinit Op<TensorRef(const Tensor&, Generator*)> op_bernoulli = make_op<TensorRef, const Tensor&,
+    Generator*>(&bernoulli_schema, impl::bernoulli, bernoulli_autograd);
 static void bernoulli_into_autograd(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bernoulli_into, c.keys & kBelowAutograd, self, generator, dst);
 }
-static constexpr OpSchema bernoulli_into_schema = {"bernoulli_into", "bernoulli_into", "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 3, 0, true, true, false, false};
-constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into = make_op<void, const Tensor&, Generator*, Tensor&>(&bernoulli_into_schema, bernoulli_into_impl, bernoulli_into_autograd);
+static constexpr OpSchema bernoulli_into_schema = {"bernoulli_into", "bernoulli_into",
+    "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 3, 0, true,
+    true, false, false};
+constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into =
+    make_op<void, const Tensor&, Generator*, Tensor&>(&bernoulli_into_schema, bernoulli_into_impl,
+                                                      bernoulli_into_autograd);
 
 // ---- bernoulli_p ----
 struct bernoulli_p_saved {
@@ -73,7 +112,9 @@ static void bernoulli_p_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType bernoulli_p_type = {"bernoulli", bernoulli_p_apply, destroy_saved<bernoulli_p_saved>, sizeof(bernoulli_p_saved), false};
+static constinit const NodeType bernoulli_p_type = {"bernoulli", bernoulli_p_apply,
+                                                    destroy_saved<bernoulli_p_saved>,
+                                                    sizeof(bernoulli_p_saved), false};
 static TensorRef bernoulli_p_autograd(Call c, const Tensor& self, double p, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli_p, c.keys & kBelowAutograd, self, p, generator);
@@ -86,9 +127,15 @@ static TensorRef bernoulli_p_autograd(Call c, const Tensor& self, double p, Gene
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p_schema = {"bernoulli_p", "bernoulli_p", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p_args, 3, 1, true, true, false, false};
-constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p = make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, impl::bernoulli_p, bernoulli_p_autograd);
+static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"p", ArgType::kFloat, false, false},
+                                               {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema bernoulli_p_schema = {"bernoulli_p", "bernoulli_p",
+    "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p_args,
+    3, 1, true, true, false, false};
+constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p =
+    make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, impl::bernoulli_p,
+    bernoulli_p_autograd);
 static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli_p_, c.keys & kBelowAutograd, self, p, generator);
@@ -101,19 +148,43 @@ static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* gen
   redispatch(op_bernoulli_p_, c.keys & kBelowAutograd, self, p, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo bernoulli_p__args[] = {{"self", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p__schema = {"bernoulli_p_", "bernoulli_p_", "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p__args, 3, 0, true, true, false, false};
-constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double, Generator*>(&bernoulli_p__schema, bernoulli_p__impl, bernoulli_p__autograd);
+static constexpr ArgInfo bernoulli_p__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"p", ArgType::kFloat, false, false},
+                                                {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema bernoulli_p__schema = {"bernoulli_p_", "bernoulli_p_",
+    "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p__args,
+    3, 0, true, true, false, false};
+constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double,
+    Generator*>(&bernoulli_p__schema, bernoulli_p__impl, bernoulli_p__autograd);
 
 // ---- randint ----
-static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false}, {"high", ArgType::kInt, false, false}, {"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_schema = {"randint", "randint", "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_args, 6, 1, false, true, false, false};
-constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint = make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema, impl::randint, nullptr);
+static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false},
+                                           {"high", ArgType::kInt, false, false},
+                                           {"size", ArgType::kSize, false, false},
+                                           {"dtype", ArgType::kDtype, false, true},
+                                           {"device", ArgType::kDevice, false, true},
+                                           {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randint_schema = {"randint", "randint",
+    "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, "
+    "generator: Generator = None) -> Tensor", randint_args, 6, 1, false, true, false, false};
+constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint =
+    make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema,
+    impl::randint, nullptr);
 
 // ---- randint_like ----
-static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false, false}, {"low", ArgType::kInt, false, false}, {"high", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_like_schema = {"randint_like", "randint_like", "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randint_like_args, 6, 1, false, true, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, impl::randint_like, nullptr);
+static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"low", ArgType::kInt, false, false},
+                                                {"high", ArgType::kInt, false, false},
+                                                {"dtype", ArgType::kDtype, false, true},
+                                                {"device", ArgType::kDevice, false, true},
+                                                {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randint_like_schema = {"randint_like", "randint_like",
+    "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = "
+    "None, generator: Generator = None) -> Tensor", randint_like_args, 6, 1, false, true, false,
+    false};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
+                       Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t,
+    int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, impl::randint_like, nullptr);
 
 // ---- random_ ----
 struct random__saved {
@@ -126,8 +197,11 @@ static void random__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType random__type = {"random_", random__apply, destroy_saved<random__saved>, sizeof(random__saved), false};
-static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high, Generator* generator) {
+static constinit const NodeType random__type = {"random_", random__apply,
+                                                destroy_saved<random__saved>, sizeof(random__saved),
+                                                false};
+static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high,
+                             Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
   NodeRef node = new_node(&random__type, 1, 1);
@@ -139,9 +213,15 @@ static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> hig
   redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"high", ArgType::kOptInt, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema random__schema = {"random_", "random_", "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()", random__args, 4, 0, true, true, false, false};
-constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&, int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
+static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"low", ArgType::kInt, false, true, 0, ArgDefault::kInt,
+                                            {.i = 0}}, {"high", ArgType::kOptInt, false, true},
+                                           {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema random__schema = {"random_", "random_",
+    "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()",
+    random__args, 4, 0, true, true, false, false};
+constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&,
+    int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
 
 // ---- normal ----
 struct normal_saved {
@@ -158,8 +238,10 @@ static void normal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal_type = {"normal", normal_apply, destroy_saved<normal_saved>, sizeof(normal_saved), false};
-static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std, Generator* generator) {
+static constinit const NodeType normal_type = {"normal", normal_apply, destroy_saved<normal_saved>,
+                                               sizeof(normal_saved), false};
+static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std,
+                                 Generator* generator) {
   const bool n0 = needs_grad(mean);
   const bool n1 = needs_grad(std);
   if (!(n0 | n1)) return redispatch(op_normal, c.keys & kBelowAutograd, mean, std, generator);
@@ -173,15 +255,27 @@ static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std, 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_schema = {"normal", "normal", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 3, 1, true, true, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal = make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, impl::normal, normal_autograd);
-static void normal_into_autograd(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
+static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, false},
+                                          {"std", ArgType::kTensor, false, false},
+                                          {"generator", ArgType::kGenerator, false, true},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_schema = {"normal", "normal",
+    "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 3, 1,
+    true, true, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal =
+    make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, impl::normal,
+    normal_autograd);
+static void normal_into_autograd(Call c, const Tensor& mean, const Tensor& std,
+                                 Generator* generator, Tensor& dst) {
   if (needs_grad(mean) || needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_into_schema = {"normal_into", "normal_into", "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 4, 0, true, true, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into = make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema, normal_into_impl, normal_into_autograd);
+static constexpr OpSchema normal_into_schema = {"normal_into", "normal_into",
+    "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 4, 0,
+    true, true, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into =
+    make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema,
+    normal_into_impl, normal_into_autograd);
 
 // ---- normal_mean ----
 struct normal_mean_saved {
@@ -194,8 +288,11 @@ static void normal_mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal_mean_type = {"normal", normal_mean_apply, destroy_saved<normal_mean_saved>, sizeof(normal_mean_saved), false};
-static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std, Generator* generator) {
+static constinit const NodeType normal_mean_type = {"normal", normal_mean_apply,
+                                                    destroy_saved<normal_mean_saved>,
+                                                    sizeof(normal_mean_saved), false};
+static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std,
+                                      Generator* generator) {
   const bool n0 = needs_grad(mean);
   if (!(n0)) return redispatch(op_normal_mean, c.keys & kBelowAutograd, mean, std, generator);
   NodeRef node = new_node(&normal_mean_type, 1, 1);
@@ -207,15 +304,28 @@ static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std, Ge
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false}, {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 3, 1, true, true, false, false};
-constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean = make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, impl::normal_mean, normal_mean_autograd);
-static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
+static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false},
+                                               {"std", ArgType::kFloat, false, true, 0,
+                                                ArgDefault::kFloat, {.f = 1.0}},
+                                               {"generator", ArgType::kGenerator, false, true},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean",
+    "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
+    normal_mean_args, 3, 1, true, true, false, false};
+constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean =
+    make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, impl::normal_mean,
+    normal_mean_autograd);
+static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Generator* generator,
+                                      Tensor& dst) {
   if (needs_grad(mean) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_mean_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_mean_into_schema = {"normal_mean_into", "normal_mean_into", "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor", normal_mean_args, 4, 0, true, true, false, false};
-constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into = make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema, normal_mean_into_impl, normal_mean_into_autograd);
+static constexpr OpSchema normal_mean_into_schema = {"normal_mean_into", "normal_mean_into",
+    "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
+    normal_mean_args, 4, 0, true, true, false, false};
+constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into =
+    make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema,
+    normal_mean_into_impl, normal_mean_into_autograd);
 
 // ---- normal_std ----
 struct normal_std_saved {
@@ -228,7 +338,9 @@ static void normal_std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal_std_type = {"normal", normal_std_apply, destroy_saved<normal_std_saved>, sizeof(normal_std_saved), false};
+static constinit const NodeType normal_std_type = {"normal", normal_std_apply,
+                                                   destroy_saved<normal_std_saved>,
+                                                   sizeof(normal_std_saved), false};
 static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Generator* generator) {
   const bool n0 = needs_grad(std);
   if (!(n0)) return redispatch(op_normal_std, c.keys & kBelowAutograd, mean, std, generator);
@@ -241,20 +353,42 @@ static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Gen
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_std_schema = {"normal_std", "normal_std", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args, 3, 1, true, true, false, false};
-constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std = make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, impl::normal_std, normal_std_autograd);
-static void normal_std_into_autograd(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst) {
+static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, false},
+                                              {"std", ArgType::kTensor, false, false},
+                                              {"generator", ArgType::kGenerator, false, true},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normal_std_schema = {"normal_std", "normal_std",
+    "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args,
+    3, 1, true, true, false, false};
+constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std =
+    make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, impl::normal_std,
+    normal_std_autograd);
+static void normal_std_into_autograd(Call c, double mean, const Tensor& std, Generator* generator,
+                                     Tensor& dst) {
   if (needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_std_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_std_into_schema = {"normal_std_into", "normal_std_into", "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args, 4, 0, true, true, false, false};
-constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into = make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema, normal_std_into_impl, normal_std_into_autograd);
+static constexpr OpSchema normal_std_into_schema = {"normal_std_into", "normal_std_into",
+    "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args,
+    4, 0, true, true, false, false};
+constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into =
+    make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema,
+    normal_std_into_impl, normal_std_into_autograd);
 
 // ---- normal_size ----
-static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFloat, false, false}, {"std", ArgType::kFloat, false, false}, {"size", ArgType::kSize, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_size_schema = {"normal_size", "normal_size", "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", normal_size_args, 6, 1, false, true, false, false};
-constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size = make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema, impl::normal_size, nullptr);
+static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFloat, false, false},
+                                               {"std", ArgType::kFloat, false, false},
+                                               {"size", ArgType::kSize, false, false},
+                                               {"dtype", ArgType::kDtype, false, true},
+                                               {"device", ArgType::kDevice, false, true},
+                                               {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal_size_schema = {"normal_size", "normal_size",
+    "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = "
+    "None, generator: Generator = None) -> Tensor", normal_size_args, 6, 1, false, true, false,
+    false};
+constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size =
+    make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema,
+    impl::normal_size, nullptr);
 
 // ---- normal_ ----
 struct normal__saved {
@@ -267,7 +401,9 @@ static void normal__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal__type = {"normal_", normal__apply, destroy_saved<normal__saved>, sizeof(normal__saved), false};
+static constinit const NodeType normal__type = {"normal_", normal__apply,
+                                                destroy_saved<normal__saved>, sizeof(normal__saved),
+                                                false};
 static void normal__autograd(Call c, Tensor& self, double mean, double std, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
@@ -280,9 +416,17 @@ static void normal__autograd(Call c, Tensor& self, double mean, double std, Gene
   redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false}, {"mean", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}, {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal__schema = {"normal_", "normal_", "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()", normal__args, 4, 0, true, true, false, false};
-constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double, double, Generator*>(&normal__schema, impl::normal_, normal__autograd);
+static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"mean", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 0.0}},
+                                           {"std", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 1.0}},
+                                           {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema normal__schema = {"normal_", "normal_",
+    "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> "
+    "()", normal__args, 4, 0, true, true, false, false};
+constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double,
+    double, Generator*>(&normal__schema, impl::normal_, normal__autograd);
 
 // ---- uniform_ ----
 struct uniform__saved {
@@ -295,7 +439,9 @@ static void uniform__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType uniform__type = {"uniform_", uniform__apply, destroy_saved<uniform__saved>, sizeof(uniform__saved), false};
+static constinit const NodeType uniform__type = {"uniform_", uniform__apply,
+                                                 destroy_saved<uniform__saved>,
+                                                 sizeof(uniform__saved), false};
 static void uniform__autograd(Call c, Tensor& self, double low, double high, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
@@ -308,9 +454,17 @@ static void uniform__autograd(Call c, Tensor& self, double low, double high, Gen
   redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false}, {"low", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}, {"high", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema uniform__schema = {"uniform_", "uniform_", "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> ()", uniform__args, 4, 0, true, true, false, false};
-constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double, double, Generator*>(&uniform__schema, impl::uniform_, uniform__autograd);
+static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"low", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 0.0}},
+                                            {"high", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 1.0}},
+                                            {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema uniform__schema = {"uniform_", "uniform_",
+    "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> "
+    "()", uniform__args, 4, 0, true, true, false, false};
+constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double,
+    double, Generator*>(&uniform__schema, impl::uniform_, uniform__autograd);
 
 // ---- exponential_ ----
 struct exponential__saved {
@@ -323,7 +477,9 @@ static void exponential__apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType exponential__type = {"exponential_", exponential__apply, destroy_saved<exponential__saved>, sizeof(exponential__saved), false};
+static constinit const NodeType exponential__type = {"exponential_", exponential__apply,
+                                                     destroy_saved<exponential__saved>,
+                                                     sizeof(exponential__saved), false};
 static void exponential__autograd(Call c, Tensor& self, double lambd, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
@@ -336,9 +492,15 @@ static void exponential__autograd(Call c, Tensor& self, double lambd, Generator*
   redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false}, {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema exponential__schema = {"exponential_", "exponential_", "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()", exponential__args, 3, 0, true, true, false, false};
-constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double, Generator*>(&exponential__schema, impl::exponential_, exponential__autograd);
+static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"lambd", ArgType::kFloat, false, true, 0,
+                                                 ArgDefault::kFloat, {.f = 1.0}},
+                                                {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema exponential__schema = {"exponential_", "exponential_",
+    "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()",
+    exponential__args, 3, 0, true, true, false, false};
+constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double,
+    Generator*>(&exponential__schema, impl::exponential_, exponential__autograd);
 
 // ---- native_dropout ----
 struct native_dropout_saved {
@@ -356,7 +518,9 @@ static void native_dropout_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::mask_scale(g0, r1, formula::dropout_scale(p));
   }
 }
-static constinit const NodeType native_dropout_type = {"native_dropout", native_dropout_apply, destroy_saved<native_dropout_saved>, sizeof(native_dropout_saved), false};
+static constinit const NodeType native_dropout_type = {"native_dropout", native_dropout_apply,
+                                                       destroy_saved<native_dropout_saved>,
+                                                       sizeof(native_dropout_saved), false};
 static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p, const Rng& rng) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_native_dropout, c.keys & kBelowAutograd, input, p, rng);
@@ -371,9 +535,15 @@ static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p,
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo native_dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema native_dropout_schema = {"native_dropout", "native_dropout", "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)", native_dropout_args, 3, 2, true, true, true, false};
-constinit Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout = make_op<TensorPair, const Tensor&, double, const Rng&>(&native_dropout_schema, impl::native_dropout, native_dropout_autograd);
+static constexpr ArgInfo native_dropout_args[] = {{"input", ArgType::kTensor, false, false},
+                                                  {"p", ArgType::kFloat, false, false},
+                                                  {"rng", ArgType::kRng, false, false}};
+static constexpr OpSchema native_dropout_schema = {"native_dropout", "native_dropout",
+    "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)",
+    native_dropout_args, 3, 2, true, true, true, false};
+constinit Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout =
+    make_op<TensorPair, const Tensor&, double, const Rng&>(&native_dropout_schema,
+    impl::native_dropout, native_dropout_autograd);
 
 // ---- mask_scale ----
 struct mask_scale_saved {
@@ -391,7 +561,9 @@ static void mask_scale_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::mask_scale(g0, mask, scale);
   }
 }
-static constinit const NodeType mask_scale_type = {"mask_scale", mask_scale_apply, destroy_saved<mask_scale_saved>, sizeof(mask_scale_saved), false};
+static constinit const NodeType mask_scale_type = {"mask_scale", mask_scale_apply,
+                                                   destroy_saved<mask_scale_saved>,
+                                                   sizeof(mask_scale_saved), false};
 static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& mask, double scale) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mask_scale, c.keys & kBelowAutograd, self, mask, scale);
@@ -407,32 +579,77 @@ static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& m
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false}, {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale", "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor", mask_scale_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale = make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl, mask_scale_autograd);
+static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"mask", ArgType::kTensor, false, false},
+                                              {"scale", ArgType::kFloat, false, false}};
+static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale",
+    "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor", mask_scale_args, 3, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
+    mask_scale_autograd);
 
 // ---- dropout ----
-static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout_schema = {"dropout", "dropout", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout_args, 4, 1, false, true, false, true};
-constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout = make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout, nullptr);
-static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, false}, {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}}, {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout__schema = {"dropout_", "dropout_", "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor", dropout__args, 4, 0, false, true, false, true};
-constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double, bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
+static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, false},
+                                           {"p", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 0.5}},
+                                           {"train", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 1}},
+                                           {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout_schema = {"dropout", "dropout",
+    "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout_args, 4, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout =
+    make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout,
+    nullptr);
+static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, false},
+                                            {"p", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 0.5}},
+                                            {"train", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 1}},
+                                            {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout__schema = {"dropout_", "dropout_",
+    "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout__args, 4, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double,
+    bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
 // ---- randperm ----
-static constexpr ArgInfo randperm_args[] = {{"n", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}, {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randperm_schema = {"randperm", "randperm", "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor", randperm_args, 4, 1, false, true, false, false};
-constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm = make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, impl::randperm, nullptr);
+static constexpr ArgInfo randperm_args[] = {{"n", ArgType::kInt, false, false},
+                                            {"dtype", ArgType::kDtype, false, true},
+                                            {"device", ArgType::kDevice, false, true},
+                                            {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema randperm_schema = {"randperm", "randperm",
+    "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) "
+    "-> Tensor", randperm_args, 4, 1, false, true, false, false};
+constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm =
+    make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, impl::randperm,
+    nullptr);
 
 // ---- multinomial ----
-static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false, false}, {"num_samples", ArgType::kInt, false, false}, {"replacement", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema multinomial_schema = {"multinomial", "multinomial", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_args, 4, 1, false, true, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial = make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema, impl::multinomial, nullptr);
-static void multinomial_into_autograd(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {
+static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"num_samples", ArgType::kInt, false, false},
+                                               {"replacement", ArgType::kBool, false, true, 0,
+                                                ArgDefault::kBool, {.i = 0}},
+                                               {"generator", ArgType::kGenerator, false, true},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema multinomial_schema = {"multinomial", "multinomial",
+    "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator "
+    "= None) -> IndexTensor", multinomial_args, 4, 1, false, true, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial =
+    make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema,
+    impl::multinomial, nullptr);
+static void multinomial_into_autograd(Call c, const Tensor& self, int64_t num_samples,
+                                      bool replacement, Generator* generator, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
-  redispatch(op_multinomial_into, c.keys & kBelowAutograd, self, num_samples, replacement, generator, dst);
+  redispatch(op_multinomial_into, c.keys & kBelowAutograd, self, num_samples, replacement,
+             generator, dst);
 }
-static constexpr OpSchema multinomial_into_schema = {"multinomial_into", "multinomial_into", "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor", multinomial_args, 5, 0, false, true, false, false};
-constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into = make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema, multinomial_into_impl, multinomial_into_autograd);
+static constexpr OpSchema multinomial_into_schema = {"multinomial_into", "multinomial_into",
+    "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator "
+    "= None) -> IndexTensor", multinomial_args, 5, 0, false, true, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into =
+    make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema,
+    multinomial_into_impl, multinomial_into_autograd);
 
 }  // namespace TT_NS

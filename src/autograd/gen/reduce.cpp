@@ -20,7 +20,8 @@ static void sum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::expand(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType sum_type = {"sum", sum_apply, destroy_saved<sum_saved>, sizeof(sum_saved), false};
+static constinit const NodeType sum_type = {"sum", sum_apply, destroy_saved<sum_saved>,
+                                            sizeof(sum_saved), false};
 static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sum, c.keys & kBelowAutograd, self, dtype);
@@ -34,9 +35,13 @@ static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sum_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_schema = {"sum", "sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&, Dtype>(&sum_schema, impl::sum, sum_autograd);
+static constexpr ArgInfo sum_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema sum_schema =
+    {"sum", "sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&,
+    Dtype>(&sum_schema, impl::sum, sum_autograd);
 
 // ---- sum_dim ----
 struct sum_dim_saved {
@@ -54,7 +59,8 @@ static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::sum_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply, destroy_saved<sum_dim_saved>, sizeof(sum_dim_saved), false};
+static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply, destroy_saved<sum_dim_saved>,
+                                                sizeof(sum_dim_saved), false};
 static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sum_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
@@ -70,20 +76,38 @@ static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool kee
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim, sum_dim_autograd);
-static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDims, false, false},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dtype", ArgType::kDtype, false, true},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim",
+    "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    sum_dim_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim =
+    make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim,
+    sum_dim_autograd);
+static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                                  Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sum_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim_into", "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", sum_dim_args, 5, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema, sum_dim_into_impl, sum_dim_into_autograd);
+static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim_into",
+    "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    sum_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
+    make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema,
+    sum_dim_into_impl, sum_dim_into_autograd);
 
 // ---- sum_to_size ----
-static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size", "sum_to_size(self: Tensor, size: Size) -> Tensor", sum_to_size_args, 2, 1, false, false, true, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&, Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
+static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"size", ArgType::kSize, false, false}};
+static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size",
+                                                "sum_to_size(self: Tensor, size: Size) -> Tensor",
+                                                sum_to_size_args, 2, 1, false, false, true, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
+    Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 
 // ---- mean ----
 struct mean_saved {
@@ -97,7 +121,8 @@ static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::mean_backward(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType mean_type = {"mean", mean_apply, destroy_saved<mean_saved>, sizeof(mean_saved), false};
+static constinit const NodeType mean_type = {"mean", mean_apply, destroy_saved<mean_saved>,
+                                             sizeof(mean_saved), false};
 static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mean, c.keys & kBelowAutograd, self, dtype);
@@ -111,9 +136,13 @@ static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_schema = {"mean", "mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&, Dtype>(&mean_schema, impl::mean, mean_autograd);
+static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema mean_schema =
+    {"mean", "mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true,
+     false, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&,
+    Dtype>(&mean_schema, impl::mean, mean_autograd);
 
 // ---- mean_dim ----
 struct mean_dim_saved {
@@ -131,8 +160,11 @@ static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::mean_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply, destroy_saved<mean_dim_saved>, sizeof(mean_dim_saved), false};
-static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
+static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply,
+                                                 destroy_saved<mean_dim_saved>,
+                                                 sizeof(mean_dim_saved), false};
+static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
+                                   Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mean_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
   NodeRef node = new_node(&mean_dim_type, 1, 1);
@@ -147,15 +179,29 @@ static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool ke
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim = make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, impl::mean_dim, mean_dim_autograd);
-static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dim", ArgType::kDims, false, false},
+                                            {"keepdim", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}},
+                                            {"dtype", ArgType::kDtype, false, true},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim",
+    "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    mean_dim_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim =
+    make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, impl::mean_dim,
+    mean_dim_autograd);
+static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                                   Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mean_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim_into", "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor", mean_dim_args, 5, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into = make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema, mean_dim_into_impl, mean_dim_into_autograd);
+static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim_into",
+    "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    mean_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
+    make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema,
+    mean_dim_into_impl, mean_dim_into_autograd);
 
 // ---- max ----
 struct max_saved {
@@ -174,7 +220,8 @@ static void max_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::max_full_backward(g0, self, r0);
   }
 }
-static constinit const NodeType max_type = {"max", max_apply, destroy_saved<max_saved>, sizeof(max_saved), false};
+static constinit const NodeType max_type = {"max", max_apply, destroy_saved<max_saved>,
+                                            sizeof(max_saved), false};
 static TensorRef max_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_max, c.keys & kBelowAutograd, self);
@@ -190,8 +237,10 @@ static TensorRef max_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo max_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema max_schema = {"max", "max", "max(self: Tensor) -> Tensor", max_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema, impl::max, max_autograd);
+static constexpr OpSchema max_schema = {"max", "max", "max(self: Tensor) -> Tensor", max_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema,
+    impl::max, max_autograd);
 
 // ---- max_dim ----
 struct max_dim_saved {
@@ -212,7 +261,8 @@ static void max_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType max_dim_type = {"max", max_dim_apply, destroy_saved<max_dim_saved>, sizeof(max_dim_saved), false};
+static constinit const NodeType max_dim_type = {"max", max_dim_apply, destroy_saved<max_dim_saved>,
+                                                sizeof(max_dim_saved), false};
 static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_max_dim, c.keys & kBelowAutograd, self, dim, keepdim);
@@ -229,15 +279,29 @@ static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 3, 2, true, false, false, false};
-constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, impl::max_dim, max_dim_autograd);
-static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dst_values", ArgType::kTensor, true, false},
+                                           {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim",
+    "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", max_dim_args, 3, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim =
+    make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, impl::max_dim,
+                                                      max_dim_autograd);
+static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                                  Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_max_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim_into", "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", max_dim_args, 5, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema, max_dim_into_impl, max_dim_into_autograd);
+static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim_into",
+    "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", max_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into =
+    make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema,
+    max_dim_into_impl, max_dim_into_autograd);
 
 // ---- min ----
 struct min_saved {
@@ -256,7 +320,8 @@ static void min_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::max_full_backward(g0, self, r0);
   }
 }
-static constinit const NodeType min_type = {"min", min_apply, destroy_saved<min_saved>, sizeof(min_saved), false};
+static constinit const NodeType min_type = {"min", min_apply, destroy_saved<min_saved>,
+                                            sizeof(min_saved), false};
 static TensorRef min_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_min, c.keys & kBelowAutograd, self);
@@ -272,8 +337,10 @@ static TensorRef min_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo min_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema min_schema = {"min", "min", "min(self: Tensor) -> Tensor", min_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema, impl::min, min_autograd);
+static constexpr OpSchema min_schema = {"min", "min", "min(self: Tensor) -> Tensor", min_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema,
+    impl::min, min_autograd);
 
 // ---- min_dim ----
 struct min_dim_saved {
@@ -294,7 +361,8 @@ static void min_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType min_dim_type = {"min", min_dim_apply, destroy_saved<min_dim_saved>, sizeof(min_dim_saved), false};
+static constinit const NodeType min_dim_type = {"min", min_dim_apply, destroy_saved<min_dim_saved>,
+                                                sizeof(min_dim_saved), false};
 static TensorPair min_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_min_dim, c.keys & kBelowAutograd, self, dim, keepdim);
@@ -311,58 +379,110 @@ static TensorPair min_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 3, 2, true, false, false, false};
-constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim = make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, impl::min_dim, min_dim_autograd);
-static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dst_values", ArgType::kTensor, true, false},
+                                           {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim",
+    "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", min_dim_args, 3, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim =
+    make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, impl::min_dim,
+                                                      min_dim_autograd);
+static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                                  Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_min_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim_into", "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)", min_dim_args, 5, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into = make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema, min_dim_into_impl, min_dim_into_autograd);
+static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim_into",
+    "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", min_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into =
+    make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema,
+    min_dim_into_impl, min_dim_into_autograd);
 
 // ---- argmax ----
-static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmax_schema = {"argmax", "argmax", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, impl::argmax, nullptr);
-static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kOptDim, false, true},
+                                          {"keepdim", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmax_schema = {"argmax", "argmax",
+    "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3,
+    1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax =
+    make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, impl::argmax, nullptr);
+static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
+                                 Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax_into", "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 4, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_impl, argmax_into_autograd);
+static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax_into",
+    "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 4,
+    0, false, false, false, false};
+constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into =
+    make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_impl,
+    argmax_into_autograd);
 
 // ---- any ----
 static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema any_schema = {"any", "any", "any(self: Tensor) -> BoolTensor", any_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema, impl::any, nullptr);
+static constexpr OpSchema any_schema = {"any", "any", "any(self: Tensor) -> BoolTensor", any_args,
+                                        1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema,
+    impl::any, nullptr);
 
 // ---- any_dim ----
-static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
+static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDims, false, false},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim",
+    "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&,
+    Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_any_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim_into", "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 4, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_impl, any_dim_into_autograd);
+static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim_into",
+    "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 4, 0,
+    false, false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into =
+    make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_impl,
+                                                      any_dim_into_autograd);
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema all_schema = {"all", "all", "all(self: Tensor) -> BoolTensor", all_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema, impl::all, nullptr);
+static constexpr OpSchema all_schema = {"all", "all", "all(self: Tensor) -> BoolTensor", all_args,
+                                        1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema,
+    impl::all, nullptr);
 
 // ---- all_dim ----
-static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&, Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
+static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDims, false, false},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim",
+    "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1,
+    false, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&,
+    Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
 static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_all_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema all_dim_into_schema = {"all_dim_into", "all_dim_into", "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 4, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_impl, all_dim_into_autograd);
+static constexpr OpSchema all_dim_into_schema = {"all_dim_into", "all_dim_into",
+    "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 4, 0,
+    false, false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
+    make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_impl,
+                                                      all_dim_into_autograd);
 
 // ---- amax ----
 struct amax_saved {
@@ -385,7 +505,8 @@ static void amax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::extreme_dims_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType amax_type = {"amax", amax_apply, destroy_saved<amax_saved>, sizeof(amax_saved), false};
+static constinit const NodeType amax_type = {"amax", amax_apply, destroy_saved<amax_saved>,
+                                             sizeof(amax_saved), false};
 static TensorRef amax_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_amax, c.keys & kBelowAutograd, self, dim, keepdim);
@@ -402,15 +523,25 @@ static TensorRef amax_autograd(Call c, const Tensor& self, Ints dim, bool keepdi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amax_schema = {"amax", "amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints, bool>(&amax_schema, impl::amax, amax_autograd);
+static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dim", ArgType::kDims, false, true},
+                                        {"keepdim", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema amax_schema =
+    {"amax", "amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+     amax_args, 3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints,
+    bool>(&amax_schema, impl::amax, amax_autograd);
 static void amax_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema amax_into_schema = {"amax_into", "amax_into", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&amax_into_schema, amax_into_impl, amax_into_autograd);
+static constexpr OpSchema amax_into_schema = {"amax_into", "amax_into",
+    "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 4, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&,
+    Ints, bool, Tensor&>(&amax_into_schema, amax_into_impl, amax_into_autograd);
 
 // ---- amin ----
 struct amin_saved {
@@ -433,7 +564,8 @@ static void amin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::extreme_dims_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType amin_type = {"amin", amin_apply, destroy_saved<amin_saved>, sizeof(amin_saved), false};
+static constinit const NodeType amin_type = {"amin", amin_apply, destroy_saved<amin_saved>,
+                                             sizeof(amin_saved), false};
 static TensorRef amin_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_amin, c.keys & kBelowAutograd, self, dim, keepdim);
@@ -450,15 +582,25 @@ static TensorRef amin_autograd(Call c, const Tensor& self, Ints dim, bool keepdi
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amin_schema = {"amin", "amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints, bool>(&amin_schema, impl::amin, amin_autograd);
+static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dim", ArgType::kDims, false, true},
+                                        {"keepdim", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema amin_schema =
+    {"amin", "amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+     amin_args, 3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints,
+    bool>(&amin_schema, impl::amin, amin_autograd);
 static void amin_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema amin_into_schema = {"amin_into", "amin_into", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&amin_into_schema, amin_into_impl, amin_into_autograd);
+static constexpr OpSchema amin_into_schema = {"amin_into", "amin_into",
+    "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 4, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&,
+    Ints, bool, Tensor&>(&amin_into_schema, amin_into_impl, amin_into_autograd);
 
 // ---- logsumexp ----
 struct logsumexp_saved {
@@ -481,7 +623,9 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::logsumexp_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply, destroy_saved<logsumexp_saved>, sizeof(logsumexp_saved), false};
+static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
+                                                  destroy_saved<logsumexp_saved>,
+                                                  sizeof(logsumexp_saved), false};
 static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_logsumexp, c.keys & kBelowAutograd, self, dim, keepdim);
@@ -498,42 +642,93 @@ static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool k
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&, Ints, bool>(&logsumexp_schema, impl::logsumexp, logsumexp_autograd);
-static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
+static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dim", ArgType::kDims, false, false},
+                                             {"keepdim", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp",
+    "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&,
+    Ints, bool>(&logsumexp_schema, impl::logsumexp, logsumexp_autograd);
+static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
+                                    Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsumexp_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp_into", "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into = make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_impl, logsumexp_into_autograd);
+static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp_into",
+    "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into =
+    make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_impl,
+                                                      logsumexp_into_autograd);
 
 // ---- var ----
-static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema var_schema = {"var", "var", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var = make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
-static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dim", ArgType::kDims, false, true},
+                                       {"correction", ArgType::kFloat, false, true, 0,
+                                        ArgDefault::kFloat, {.f = 1.0}},
+                                       {"keepdim", ArgType::kBool, false, true, 0,
+                                        ArgDefault::kBool, {.i = 0}},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema var_schema =
+    {"var", "var",
+     "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
+     var_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
+    make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
+static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
+                              Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_var_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr OpSchema var_into_schema = {"var_into", "var_into", "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", var_args, 5, 0, false, false, false, true};
-constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl, var_into_autograd);
+static constexpr OpSchema var_into_schema = {"var_into", "var_into",
+    "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
+    var_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
+    make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
+    var_into_autograd);
 
 // ---- std ----
-static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema std_schema = {"std", "std", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std = make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
-static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dim", ArgType::kDims, false, true},
+                                       {"correction", ArgType::kFloat, false, true, 0,
+                                        ArgDefault::kFloat, {.f = 1.0}},
+                                       {"keepdim", ArgType::kBool, false, true, 0,
+                                        ArgDefault::kBool, {.i = 0}},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema std_schema =
+    {"std", "std",
+     "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
+     std_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
+    make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
+static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
+                              Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_std_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr OpSchema std_into_schema = {"std_into", "std_into", "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor", std_args, 5, 0, false, false, false, true};
-constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into = make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl, std_into_autograd);
+static constexpr OpSchema std_into_schema = {"std_into", "std_into",
+    "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
+    std_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
+    make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
+    std_into_autograd);
 
 // ---- var_mean ----
-static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, true}, {"correction", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean", "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true};
-constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean = make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean, nullptr);
+static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dim", ArgType::kDims, false, true},
+                                            {"correction", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 1.0}},
+                                            {"keepdim", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean",
+    "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
+    "(var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean =
+    make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean,
+    nullptr);
 
 // ---- prod ----
 struct prod_saved {
@@ -552,7 +747,8 @@ static void prod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::prod_backward(g0, self, r0);
   }
 }
-static constinit const NodeType prod_type = {"prod", prod_apply, destroy_saved<prod_saved>, sizeof(prod_saved), false};
+static constinit const NodeType prod_type = {"prod", prod_apply, destroy_saved<prod_saved>,
+                                             sizeof(prod_saved), false};
 static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
@@ -567,9 +763,13 @@ static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema prod_schema = {"prod", "prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&, Dtype>(&prod_schema, impl::prod, prod_autograd);
+static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema prod_schema =
+    {"prod", "prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true,
+     false, false, false};
+constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
+    Dtype>(&prod_schema, impl::prod, prod_autograd);
 
 // ---- prod_dim ----
 struct prod_dim_saved {
@@ -592,8 +792,11 @@ static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::prod_dim_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply, destroy_saved<prod_dim_saved>, sizeof(prod_dim_saved), false};
-static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype) {
+static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply,
+                                                 destroy_saved<prod_dim_saved>,
+                                                 sizeof(prod_dim_saved), false};
+static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                                   Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_prod_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
   NodeRef node = new_node(&prod_dim_type, 1, 1);
@@ -609,26 +812,52 @@ static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 4, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim = make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim, prod_dim_autograd);
-static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dim", ArgType::kDim, false, false},
+                                            {"keepdim", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}},
+                                            {"dtype", ArgType::kDtype, false, true},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim",
+    "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    prod_dim_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
+    make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
+    prod_dim_autograd);
+static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                                   Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_prod_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim_into", "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor", prod_dim_args, 5, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into = make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema, prod_dim_into_impl, prod_dim_into_autograd);
+static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim_into",
+    "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    prod_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into =
+    make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema,
+    prod_dim_into_impl, prod_dim_into_autograd);
 
 // ---- argmin ----
-static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kOptDim, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmin_schema = {"argmin", "argmin", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin = make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, impl::argmin, nullptr);
-static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
+static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kOptDim, false, true},
+                                          {"keepdim", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema argmin_schema = {"argmin", "argmin",
+    "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3,
+    1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin =
+    make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, impl::argmin, nullptr);
+static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
+                                 Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema argmin_into_schema = {"argmin_into", "argmin_into", "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 4, 0, false, false, false, false};
-constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into = make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_impl, argmin_into_autograd);
+static constexpr OpSchema argmin_into_schema = {"argmin_into", "argmin_into",
+    "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 4,
+    0, false, false, false, false};
+constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into =
+    make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_impl,
+    argmin_into_autograd);
 
 // ---- norm ----
 struct norm_saved {
@@ -653,8 +882,10 @@ static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::norm_backward(g0, self, r0, p, dim, keepdim);
   }
 }
-static constinit const NodeType norm_type = {"norm", norm_apply, destroy_saved<norm_saved>, sizeof(norm_saved), false};
-static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype) {
+static constinit const NodeType norm_type = {"norm", norm_apply, destroy_saved<norm_saved>,
+                                             sizeof(norm_saved), false};
+static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim,
+                               Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_norm, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype);
   NodeRef node = new_node(&norm_type, 1, 1);
@@ -671,14 +902,30 @@ static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, b
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 2.0}}, {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema norm_schema = {"norm", "norm", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 5, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm = make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm, norm_autograd);
-static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
+                                         {.f = 2.0}}, {"dim", ArgType::kDims, false, true},
+                                        {"keepdim", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}},
+                                        {"dtype", ArgType::kDtype, false, true},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema norm_schema =
+    {"norm", "norm",
+    "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = "
+    "None) -> Tensor", norm_args, 5, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm =
+    make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm,
+    norm_autograd);
+static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim,
+                               Dtype dtype, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_norm_into, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema norm_into_schema = {"norm_into", "norm_into", "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor", norm_args, 6, 0, true, false, false, false};
-constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into = make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema, norm_into_impl, norm_into_autograd);
+static constexpr OpSchema norm_into_schema = {"norm_into", "norm_into",
+    "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = "
+    "None) -> Tensor", norm_args, 6, 0, true, false, false, false};
+constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into =
+    make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema,
+    norm_into_impl, norm_into_autograd);
 
 }  // namespace TT_NS

@@ -9,9 +9,27 @@
 namespace TT_NS {
 
 // ---- interpolate ----
-static constexpr ArgInfo interpolate_args[] = {{"input", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, true}, {"scale_factor", ArgType::kOptFloat, false, true}, {"mode", ArgType::kEnum, false, true, kInterpolationValues, ArgDefault::kInt, {.i = 0}}, {"align_corners", ArgType::kOptBool, false, true}, {"recompute_scale_factor", ArgType::kOptBool, false, true}, {"antialias", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"scale_d", ArgType::kOptFloat, false, true}, {"scale_h", ArgType::kOptFloat, false, true}, {"scale_w", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema interpolate_schema = {"interpolate", "interpolate", "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool, Opt<double>, Opt<double>, Opt<double>)> op_interpolate = make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool, Opt<double>, Opt<double>, Opt<double>>(&interpolate_schema, impl::interpolate, nullptr);
+static constexpr ArgInfo interpolate_args[] = {{"input", ArgType::kTensor, false, false},
+                                               {"size", ArgType::kSize, false, true},
+                                               {"scale_factor", ArgType::kOptFloat, false, true},
+                                               {"mode", ArgType::kEnum, false, true,
+                                                kInterpolationValues, ArgDefault::kInt, {.i = 0}},
+                                               {"align_corners", ArgType::kOptBool, false, true},
+                                               {"recompute_scale_factor", ArgType::kOptBool, false,
+                                                true}, {"antialias", ArgType::kBool, false, true, 0,
+                                                        ArgDefault::kBool, {.i = 0}},
+                                               {"scale_d", ArgType::kOptFloat, false, true},
+                                               {"scale_h", ArgType::kOptFloat, false, true},
+                                               {"scale_w", ArgType::kOptFloat, false, true}};
+static constexpr OpSchema interpolate_schema = {"interpolate", "interpolate",
+    "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: "
+    "Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: "
+    "Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, "
+    "scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
+                       Opt<double>, Opt<double>, Opt<double>)> op_interpolate =
+    make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
+            Opt<double>, Opt<double>, Opt<double>>(&interpolate_schema, impl::interpolate, nullptr);
 
 // ---- upsample2d ----
 struct upsample2d_saved {
@@ -35,10 +53,14 @@ static void upsample2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::upsample2d_backward(g0, Ints(s.self_shape), size, mode, align, scale_h, scale_w);
   }
 }
-static constinit const NodeType upsample2d_type = {"upsample2d", upsample2d_apply, destroy_saved<upsample2d_saved>, sizeof(upsample2d_saved), false};
-static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+static constinit const NodeType upsample2d_type = {"upsample2d", upsample2d_apply,
+                                                   destroy_saved<upsample2d_saved>,
+                                                   sizeof(upsample2d_saved), false};
+static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int64_t mode,
+                                     bool align, double scale_h, double scale_w) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_upsample2d, c.keys & kBelowAutograd, self, size, mode, align, scale_h, scale_w);
+  if (!(n0)) return redispatch(op_upsample2d, c.keys & kBelowAutograd, self, size, mode, align,
+                               scale_h, scale_w);
   NodeRef node = new_node(&upsample2d_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) upsample2d_saved;
@@ -50,13 +72,23 @@ static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int6
   s.scale_h = scale_h;
   s.scale_w = scale_w;
   s.self_shape = Shape(self.sizes());
-  auto out = redispatch(op_upsample2d, c.keys & kBelowAutograd, self, size, mode, align, scale_h, scale_w);
+  auto out = redispatch(op_upsample2d, c.keys & kBelowAutograd, self, size, mode, align, scale_h,
+                        scale_w);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo upsample2d_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}, {"align", ArgType::kBool, false, false}, {"scale_h", ArgType::kFloat, false, false}, {"scale_w", ArgType::kFloat, false, false}};
-static constexpr OpSchema upsample2d_schema = {"upsample2d", "upsample2d", "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor", upsample2d_args, 6, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d = make_op<TensorRef, const Tensor&, Ints, int64_t, bool, double, double>(&upsample2d_schema, impl::upsample2d, upsample2d_autograd);
+static constexpr ArgInfo upsample2d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"size", ArgType::kSize, false, false},
+                                              {"mode", ArgType::kInt, false, false},
+                                              {"align", ArgType::kBool, false, false},
+                                              {"scale_h", ArgType::kFloat, false, false},
+                                              {"scale_w", ArgType::kFloat, false, false}};
+static constexpr OpSchema upsample2d_schema = {"upsample2d", "upsample2d",
+    "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) "
+    "-> Tensor", upsample2d_args, 6, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d =
+    make_op<TensorRef, const Tensor&, Ints, int64_t, bool, double, double>(&upsample2d_schema,
+    impl::upsample2d, upsample2d_autograd);
 
 // ---- upsample2d_backward ----
 struct upsample2d_backward_saved {
@@ -79,10 +111,15 @@ static void upsample2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::upsample2d(g0, size, mode, align, scale_h, scale_w);
   }
 }
-static constinit const NodeType upsample2d_backward_type = {"upsample2d_backward", upsample2d_backward_apply, destroy_saved<upsample2d_backward_saved>, sizeof(upsample2d_backward_saved), false};
-static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints image, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+static constinit const NodeType upsample2d_backward_type = {"upsample2d_backward",
+    upsample2d_backward_apply, destroy_saved<upsample2d_backward_saved>,
+    sizeof(upsample2d_backward_saved), false};
+static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints image, Ints size,
+                                              int64_t mode, bool align, double scale_h,
+                                              double scale_w) {
   const bool n0 = needs_grad(grad);
-  if (!(n0)) return redispatch(op_upsample2d_backward, c.keys & kBelowAutograd, grad, image, size, mode, align, scale_h, scale_w);
+  if (!(n0)) return redispatch(op_upsample2d_backward, c.keys & kBelowAutograd, grad, image, size,
+                               mode, align, scale_h, scale_w);
   NodeRef node = new_node(&upsample2d_backward_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) upsample2d_backward_saved;
@@ -93,12 +130,25 @@ static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints i
   s.align = align;
   s.scale_h = scale_h;
   s.scale_w = scale_w;
-  auto out = redispatch(op_upsample2d_backward, c.keys & kBelowAutograd, grad, image, size, mode, align, scale_h, scale_w);
+  auto out = redispatch(op_upsample2d_backward, c.keys & kBelowAutograd, grad, image, size, mode,
+                        align, scale_h, scale_w);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo upsample2d_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"image", ArgType::kShape, false, false}, {"size", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}, {"align", ArgType::kBool, false, false}, {"scale_h", ArgType::kFloat, false, false}, {"scale_w", ArgType::kFloat, false, false}};
-static constexpr OpSchema upsample2d_backward_schema = {"upsample2d_backward", "upsample2d_backward", "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor", upsample2d_backward_args, 7, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double, double)> op_upsample2d_backward = make_op<TensorRef, const Tensor&, Ints, Ints, int64_t, bool, double, double>(&upsample2d_backward_schema, impl::upsample2d_backward, upsample2d_backward_autograd);
+static constexpr ArgInfo upsample2d_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                       {"image", ArgType::kShape, false, false},
+                                                       {"size", ArgType::kSize, false, false},
+                                                       {"mode", ArgType::kInt, false, false},
+                                                       {"align", ArgType::kBool, false, false},
+                                                       {"scale_h", ArgType::kFloat, false, false},
+                                                       {"scale_w", ArgType::kFloat, false, false}};
+static constexpr OpSchema upsample2d_backward_schema = {"upsample2d_backward",
+                                                        "upsample2d_backward",
+    "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h: "
+    "Float, scale_w: Float) -> Tensor", upsample2d_backward_args, 7, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double,
+                       double)> op_upsample2d_backward = make_op<TensorRef, const Tensor&, Ints,
+    Ints, int64_t, bool, double, double>(&upsample2d_backward_schema, impl::upsample2d_backward,
+                                         upsample2d_backward_autograd);
 
 }  // namespace TT_NS

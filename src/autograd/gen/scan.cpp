@@ -21,7 +21,8 @@ static void cumsum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::cumsum_backward(g0, dim);
   }
 }
-static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply, destroy_saved<cumsum_saved>, sizeof(cumsum_saved), false};
+static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply, destroy_saved<cumsum_saved>,
+                                               sizeof(cumsum_saved), false};
 static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
@@ -35,9 +36,15 @@ static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
+static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"dtype", ArgType::kDtype, false, true},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum",
+    "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
+    int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumsum_, c.keys & kBelowAutograd, self, dim, dtype);
@@ -51,15 +58,25 @@ static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   redispatch(op_cumsum_, c.keys & kBelowAutograd, self, dim, dtype);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumsum__schema = {"cumsum_", "cumsum_", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t, Dtype>(&cumsum__schema, cumsum__impl, cumsum__autograd);
-static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema cumsum__schema = {"cumsum_", "cumsum_",
+    "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum__args, 3, 0, true,
+    false, false, false};
+constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t,
+    Dtype>(&cumsum__schema, cumsum__impl, cumsum__autograd);
+static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
+                                 Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumsum_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum_into", "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_impl, cumsum_into_autograd);
+static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum_into",
+    "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 4, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into =
+    make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_impl,
+    cumsum_into_autograd);
 
 // ---- cumprod ----
 struct cumprod_saved {
@@ -80,7 +97,9 @@ static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::cumprod_backward(g0, self, r0, dim);
   }
 }
-static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply, destroy_saved<cumprod_saved>, sizeof(cumprod_saved), false};
+static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply,
+                                                destroy_saved<cumprod_saved>, sizeof(cumprod_saved),
+                                                false};
 static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
@@ -96,9 +115,16 @@ static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod, cumprod_autograd);
+static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"dtype", ArgType::kDtype, false, true},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod",
+    "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
+    make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
+                                                      cumprod_autograd);
 static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod_, c.keys & kBelowAutograd, self, dim, dtype);
@@ -115,14 +141,24 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   s.r0.written(self);
   commit_inplace(self, std::move(prepared));
 }
-static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumprod__schema = {"cumprod_", "cumprod_", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod__args, 3, 0, true, false, false, false};
-constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t, Dtype>(&cumprod__schema, cumprod__impl, cumprod__autograd);
-static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"dim", ArgType::kDim, false, false},
+                                            {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema cumprod__schema = {"cumprod_", "cumprod_",
+    "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod__args, 3, 0, true,
+    false, false, false};
+constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t,
+    Dtype>(&cumprod__schema, cumprod__impl, cumprod__autograd);
+static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
+                                  Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumprod_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema cumprod_into_schema = {"cumprod_into", "cumprod_into", "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 4, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl, cumprod_into_autograd);
+static constexpr OpSchema cumprod_into_schema = {"cumprod_into", "cumprod_into",
+    "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 4, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into =
+    make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl,
+    cumprod_into_autograd);
 
 }  // namespace TT_NS

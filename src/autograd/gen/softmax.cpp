@@ -9,20 +9,36 @@
 namespace TT_NS {
 
 // ---- softmax ----
-static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema softmax_schema = {"softmax", "softmax", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
-static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"dtype", ArgType::kDtype, false, true},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema softmax_schema = {"softmax", "softmax",
+    "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 3, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax =
+    make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
+static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
+                                  Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_softmax_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema softmax_into_schema = {"softmax_into", "softmax_into", "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_impl, softmax_into_autograd);
+static constexpr OpSchema softmax_into_schema = {"softmax_into", "softmax_into",
+    "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 4, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into =
+    make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_impl,
+    softmax_into_autograd);
 
 // ---- softmin ----
-static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema softmin_schema = {"softmin", "softmin", "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmin_args, 3, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_impl, nullptr);
+static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"dtype", ArgType::kDtype, false, true}};
+static constexpr OpSchema softmin_schema = {"softmin", "softmin",
+    "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmin_args, 3, 1, true,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
+    make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_impl, nullptr);
 
 // ---- native_softmax ----
 struct native_softmax_saved {
@@ -40,7 +56,9 @@ static void native_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::softmax_backward(g0, r0, dim);
   }
 }
-static constinit const NodeType native_softmax_type = {"native_softmax", native_softmax_apply, destroy_saved<native_softmax_saved>, sizeof(native_softmax_saved), false};
+static constinit const NodeType native_softmax_type = {"native_softmax", native_softmax_apply,
+                                                       destroy_saved<native_softmax_saved>,
+                                                       sizeof(native_softmax_saved), false};
 static TensorRef native_softmax_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_softmax, c.keys & kBelowAutograd, self, dim);
@@ -55,9 +73,14 @@ static TensorRef native_softmax_autograd(Call c, const Tensor& self, int64_t dim
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo native_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema native_softmax_schema = {"native_softmax", "native_softmax", "native_softmax(self: Tensor, dim: Dim) -> Tensor", native_softmax_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_native_softmax = make_op<TensorRef, const Tensor&, int64_t>(&native_softmax_schema, impl::native_softmax, native_softmax_autograd);
+static constexpr ArgInfo native_softmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"dim", ArgType::kDim, false, false}};
+static constexpr OpSchema native_softmax_schema = {"native_softmax", "native_softmax",
+    "native_softmax(self: Tensor, dim: Dim) -> Tensor", native_softmax_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_native_softmax =
+    make_op<TensorRef, const Tensor&, int64_t>(&native_softmax_schema, impl::native_softmax,
+                                               native_softmax_autograd);
 
 // ---- softmax_backward ----
 struct softmax_backward_saved {
@@ -85,8 +108,10 @@ static void softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = formula::softmax_backward_y(g0, grad, y, dim);
   }
 }
-static constinit const NodeType softmax_backward_type = {"softmax_backward", softmax_backward_apply, destroy_saved<softmax_backward_saved>, sizeof(softmax_backward_saved), false};
-static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Tensor& y, int64_t dim) {
+static constinit const NodeType softmax_backward_type = {"softmax_backward", softmax_backward_apply,
+    destroy_saved<softmax_backward_saved>, sizeof(softmax_backward_saved), false};
+static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
+                                           int64_t dim) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
   if (!(n0 | n1)) return redispatch(op_softmax_backward, c.keys & kBelowAutograd, grad, y, dim);
@@ -103,20 +128,38 @@ static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Ten
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema softmax_backward_schema = {"softmax_backward", "softmax_backward", "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", softmax_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backward = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&softmax_backward_schema, impl::softmax_backward, softmax_backward_autograd);
+static constexpr ArgInfo softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                    {"y", ArgType::kTensor, false, false},
+                                                    {"dim", ArgType::kDim, false, false}};
+static constexpr OpSchema softmax_backward_schema = {"softmax_backward", "softmax_backward",
+    "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", softmax_backward_args, 3, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&softmax_backward_schema,
+    impl::softmax_backward, softmax_backward_autograd);
 
 // ---- log_softmax ----
-static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_softmax_schema = {"log_softmax", "log_softmax", "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax = make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax, nullptr);
-static void log_softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
+static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dim", ArgType::kDim, false, false},
+                                               {"dtype", ArgType::kDtype, false, true},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log_softmax_schema = {"log_softmax", "log_softmax",
+    "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 3, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax =
+    make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax,
+                                                      nullptr);
+static void log_softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
+                                      Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_softmax_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema log_softmax_into_schema = {"log_softmax_into", "log_softmax_into", "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 4, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into = make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema, log_softmax_into_impl, log_softmax_into_autograd);
+static constexpr OpSchema log_softmax_into_schema = {"log_softmax_into", "log_softmax_into",
+    "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 4, 0,
+    false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into =
+    make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema,
+    log_softmax_into_impl, log_softmax_into_autograd);
 
 // ---- native_log_softmax ----
 struct native_log_softmax_saved {
@@ -134,7 +177,9 @@ static void native_log_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = op::log_softmax_backward(g0, r0, dim);
   }
 }
-static constinit const NodeType native_log_softmax_type = {"native_log_softmax", native_log_softmax_apply, destroy_saved<native_log_softmax_saved>, sizeof(native_log_softmax_saved), false};
+static constinit const NodeType native_log_softmax_type = {"native_log_softmax",
+    native_log_softmax_apply, destroy_saved<native_log_softmax_saved>,
+    sizeof(native_log_softmax_saved), false};
 static TensorRef native_log_softmax_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_log_softmax, c.keys & kBelowAutograd, self, dim);
@@ -149,9 +194,14 @@ static TensorRef native_log_softmax_autograd(Call c, const Tensor& self, int64_t
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo native_log_softmax_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema native_log_softmax_schema = {"native_log_softmax", "native_log_softmax", "native_log_softmax(self: Tensor, dim: Dim) -> Tensor", native_log_softmax_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_native_log_softmax = make_op<TensorRef, const Tensor&, int64_t>(&native_log_softmax_schema, impl::native_log_softmax, native_log_softmax_autograd);
+static constexpr ArgInfo native_log_softmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"dim", ArgType::kDim, false, false}};
+static constexpr OpSchema native_log_softmax_schema = {"native_log_softmax", "native_log_softmax",
+    "native_log_softmax(self: Tensor, dim: Dim) -> Tensor", native_log_softmax_args, 2, 1, true,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_native_log_softmax =
+    make_op<TensorRef, const Tensor&, int64_t>(&native_log_softmax_schema, impl::native_log_softmax,
+                                               native_log_softmax_autograd);
 
 // ---- log_softmax_backward ----
 struct log_softmax_backward_saved {
@@ -179,8 +229,11 @@ static void log_softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = formula::log_softmax_backward_y(g0, grad, y, dim);
   }
 }
-static constinit const NodeType log_softmax_backward_type = {"log_softmax_backward", log_softmax_backward_apply, destroy_saved<log_softmax_backward_saved>, sizeof(log_softmax_backward_saved), false};
-static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const Tensor& y, int64_t dim) {
+static constinit const NodeType log_softmax_backward_type = {"log_softmax_backward",
+    log_softmax_backward_apply, destroy_saved<log_softmax_backward_saved>,
+    sizeof(log_softmax_backward_saved), false};
+static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
+                                               int64_t dim) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
   if (!(n0 | n1)) return redispatch(op_log_softmax_backward, c.keys & kBelowAutograd, grad, y, dim);
@@ -197,8 +250,14 @@ static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log_softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema log_softmax_backward_schema = {"log_softmax_backward", "log_softmax_backward", "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor", log_softmax_backward_args, 3, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_log_softmax_backward = make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&log_softmax_backward_schema, impl::log_softmax_backward, log_softmax_backward_autograd);
+static constexpr ArgInfo log_softmax_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                        {"y", ArgType::kTensor, false, false},
+                                                        {"dim", ArgType::kDim, false, false}};
+static constexpr OpSchema log_softmax_backward_schema = {"log_softmax_backward",
+    "log_softmax_backward", "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
+    log_softmax_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_log_softmax_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&log_softmax_backward_schema,
+    impl::log_softmax_backward, log_softmax_backward_autograd);
 
 }  // namespace TT_NS

@@ -25,8 +25,10 @@ static void sort_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-static constinit const NodeType sort_type = {"sort", sort_apply, destroy_saved<sort_saved>, sizeof(sort_saved), false};
-static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool descending, bool stable) {
+static constinit const NodeType sort_type = {"sort", sort_apply, destroy_saved<sort_saved>,
+                                             sizeof(sort_saved), false};
+static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool descending,
+                                bool stable) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sort, c.keys & kBelowAutograd, self, dim, descending, stable);
   NodeRef node = new_node(&sort_type, 1, 2);
@@ -41,20 +43,45 @@ static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool de
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo sort_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}, {"descending", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"stable", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema sort_schema = {"sort", "sort", "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)", sort_args, 4, 2, true, false, false, false};
-constinit Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort = make_op<TensorPair, const Tensor&, int64_t, bool, bool>(&sort_schema, impl::sort, sort_autograd);
-static void sort_into_autograd(Call c, const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices) {
+static constexpr ArgInfo sort_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                         {.i = -1}}, {"descending", ArgType::kBool, false, true, 0,
+                                                      ArgDefault::kBool, {.i = 0}},
+                                        {"stable", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}},
+                                        {"dst_values", ArgType::kTensor, true, false},
+                                        {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema sort_schema =
+    {"sort", "sort",
+    "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
+    "(values: Tensor, indices: IndexTensor)", sort_args, 4, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort =
+    make_op<TensorPair, const Tensor&, int64_t, bool, bool>(&sort_schema, impl::sort,
+    sort_autograd);
+static void sort_into_autograd(Call c, const Tensor& self, int64_t dim, bool descending,
+                               bool stable, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
-  redispatch(op_sort_into, c.keys & kBelowAutograd, self, dim, descending, stable, dst_values, dst_indices);
+  redispatch(op_sort_into, c.keys & kBelowAutograd, self, dim, descending, stable, dst_values,
+             dst_indices);
 }
-static constexpr OpSchema sort_into_schema = {"sort_into", "sort_into", "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)", sort_args, 6, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into = make_op<void, const Tensor&, int64_t, bool, bool, Tensor&, Tensor&>(&sort_into_schema, sort_into_impl, sort_into_autograd);
+static constexpr OpSchema sort_into_schema = {"sort_into", "sort_into",
+    "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
+    "(values: Tensor, indices: IndexTensor)", sort_args, 6, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into =
+    make_op<void, const Tensor&, int64_t, bool, bool, Tensor&, Tensor&>(&sort_into_schema,
+    sort_into_impl, sort_into_autograd);
 
 // ---- argsort ----
-static constexpr ArgInfo argsort_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}, {"descending", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"stable", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema argsort_schema = {"argsort", "argsort", "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> IndexTensor", argsort_args, 4, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort = make_op<TensorRef, const Tensor&, int64_t, bool, bool>(&argsort_schema, impl::argsort, nullptr);
+static constexpr ArgInfo argsort_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                            {.i = -1}}, {"descending", ArgType::kBool, false, true,
+    0, ArgDefault::kBool, {.i = 0}}, {"stable", ArgType::kBool, false, true, 0, ArgDefault::kBool,
+                                      {.i = 0}}};
+static constexpr OpSchema argsort_schema = {"argsort", "argsort",
+    "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
+    "IndexTensor", argsort_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort =
+    make_op<TensorRef, const Tensor&, int64_t, bool, bool>(&argsort_schema, impl::argsort, nullptr);
 
 // ---- topk ----
 struct topk_saved {
@@ -73,8 +100,10 @@ static void topk_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-static constinit const NodeType topk_type = {"topk", topk_apply, destroy_saved<topk_saved>, sizeof(topk_saved), false};
-static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+static constinit const NodeType topk_type = {"topk", topk_apply, destroy_saved<topk_saved>,
+                                             sizeof(topk_saved), false};
+static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest,
+                                bool sorted) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_topk, c.keys & kBelowAutograd, self, k, dim, largest, sorted);
   NodeRef node = new_node(&topk_type, 1, 2);
@@ -89,41 +118,112 @@ static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t d
   if (out.first) set_history(node, *out.first, 0);
   return out;
 }
-static constexpr ArgInfo topk_args[] = {{"self", ArgType::kTensor, false, false}, {"k", ArgType::kInt, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}, {"largest", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"sorted", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"dst_values", ArgType::kTensor, true, false}, {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema topk_schema = {"topk", "topk", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_args, 5, 2, true, false, false, false};
-constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk = make_op<TensorPair, const Tensor&, int64_t, int64_t, bool, bool>(&topk_schema, impl::topk, topk_autograd);
-static void topk_into_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices) {
+static constexpr ArgInfo topk_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"k", ArgType::kInt, false, false},
+                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                         {.i = -1}}, {"largest", ArgType::kBool, false, true, 0,
+                                                      ArgDefault::kBool, {.i = 1}},
+                                        {"sorted", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 1}},
+                                        {"dst_values", ArgType::kTensor, true, false},
+                                        {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema topk_schema =
+    {"topk", "topk",
+    "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> "
+    "(values: Tensor, indices: IndexTensor)", topk_args, 5, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk =
+    make_op<TensorPair, const Tensor&, int64_t, int64_t, bool, bool>(&topk_schema, impl::topk,
+    topk_autograd);
+static void topk_into_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest,
+                               bool sorted, Tensor& dst_values, Tensor& dst_indices) {
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
-  redispatch(op_topk_into, c.keys & kBelowAutograd, self, k, dim, largest, sorted, dst_values, dst_indices);
+  redispatch(op_topk_into, c.keys & kBelowAutograd, self, k, dim, largest, sorted, dst_values,
+             dst_indices);
 }
-static constexpr OpSchema topk_into_schema = {"topk_into", "topk_into", "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)", topk_args, 7, 0, true, false, false, false};
-constinit Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into = make_op<void, const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&>(&topk_into_schema, topk_into_impl, topk_into_autograd);
+static constexpr OpSchema topk_into_schema = {"topk_into", "topk_into",
+    "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> "
+    "(values: Tensor, indices: IndexTensor)", topk_args, 7, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into =
+    make_op<void, const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&>(&topk_into_schema,
+    topk_into_impl, topk_into_autograd);
 
 // ---- searchsorted ----
-static constexpr ArgInfo searchsorted_args[] = {{"sorted_sequence", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false}, {"out_int32", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"right", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"side", ArgType::kEnum, false, true, kSideValues, ArgDefault::kInt, {.i = 0}}, {"sorter", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema searchsorted_schema = {"searchsorted", "searchsorted", "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor", searchsorted_args, 6, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*)> op_searchsorted = make_op<TensorRef, const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*>(&searchsorted_schema, impl::searchsorted, nullptr);
-static void searchsorted_into_autograd(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
-  if (needs_grad(sorted_sequence) || needs_grad(self) || needs_grad(sorter) || needs_grad(dst)) fail_into_grad();
-  redispatch(op_searchsorted_into, c.keys & kBelowAutograd, sorted_sequence, self, out_int32, right, side, sorter, dst);
+static constexpr ArgInfo searchsorted_args[] = {{"sorted_sequence", ArgType::kTensor, false, false},
+                                                {"self", ArgType::kTensor, false, false},
+                                                {"out_int32", ArgType::kBool, false, true, 0,
+                                                 ArgDefault::kBool, {.i = 0}},
+                                                {"right", ArgType::kBool, false, true, 0,
+                                                 ArgDefault::kBool, {.i = 0}},
+                                                {"side", ArgType::kEnum, false, true, kSideValues,
+                                                 ArgDefault::kInt, {.i = 0}},
+                                                {"sorter", ArgType::kOptTensor, false, true},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema searchsorted_schema = {"searchsorted", "searchsorted",
+    "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = "
+    "false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor", searchsorted_args,
+    6, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t,
+                       const Tensor*)> op_searchsorted = make_op<TensorRef, const Tensor&,
+    const Tensor&, bool, bool, int64_t, const Tensor*>(&searchsorted_schema, impl::searchsorted,
+                                                       nullptr);
+static void searchsorted_into_autograd(Call c, const Tensor& sorted_sequence, const Tensor& self,
+                                       bool out_int32, bool right, int64_t side,
+                                       const Tensor* sorter, Tensor& dst) {
+  if (needs_grad(sorted_sequence) || needs_grad(self) || needs_grad(sorter)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_searchsorted_into, c.keys & kBelowAutograd, sorted_sequence, self, out_int32, right,
+             side, sorter, dst);
 }
-static constexpr OpSchema searchsorted_into_schema = {"searchsorted_into", "searchsorted_into", "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor", searchsorted_args, 7, 0, false, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*, Tensor&)> op_searchsorted_into = make_op<void, const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*, Tensor&>(&searchsorted_into_schema, searchsorted_into_impl, searchsorted_into_autograd);
+static constexpr OpSchema searchsorted_into_schema = {"searchsorted_into", "searchsorted_into",
+    "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = "
+    "false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor", searchsorted_args,
+    7, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*,
+                  Tensor&)> op_searchsorted_into = make_op<void, const Tensor&, const Tensor&, bool,
+    bool, int64_t, const Tensor*, Tensor&>(&searchsorted_into_schema, searchsorted_into_impl,
+                                           searchsorted_into_autograd);
 
 // ---- bucketize ----
-static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTensor, false, false}, {"boundaries", ArgType::kTensor, false, false}, {"out_int32", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"right", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bucketize_schema = {"bucketize", "bucketize", "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> IndexTensor", bucketize_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize = make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, impl::bucketize, nullptr);
-static void bucketize_into_autograd(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst) {
+static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"boundaries", ArgType::kTensor, false, false},
+                                             {"out_int32", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}},
+                                             {"right", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema bucketize_schema = {"bucketize", "bucketize",
+    "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> "
+    "IndexTensor", bucketize_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize =
+    make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, impl::bucketize,
+    nullptr);
+static void bucketize_into_autograd(Call c, const Tensor& self, const Tensor& boundaries,
+                                    bool out_int32, bool right, Tensor& dst) {
   if (needs_grad(self) || needs_grad(boundaries) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bucketize_into, c.keys & kBelowAutograd, self, boundaries, out_int32, right, dst);
 }
-static constexpr OpSchema bucketize_into_schema = {"bucketize_into", "bucketize_into", "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> IndexTensor", bucketize_args, 5, 0, false, false, false, true};
-constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into = make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema, bucketize_into_impl, bucketize_into_autograd);
+static constexpr OpSchema bucketize_into_schema = {"bucketize_into", "bucketize_into",
+    "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> "
+    "IndexTensor", bucketize_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into =
+    make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema,
+    bucketize_into_impl, bucketize_into_autograd);
 
 // ---- unique ----
-static constexpr ArgInfo unique_args[] = {{"self", ArgType::kTensor, false, false}, {"sorted", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}, {"return_inverse", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"return_counts", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}, {"dim", ArgType::kOptDim, false, true}};
-static constexpr OpSchema unique_schema = {"unique", "unique", "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)", unique_args, 5, 3, false, false, false, false};
-constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique = make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema, impl::unique, nullptr);
+static constexpr ArgInfo unique_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"sorted", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 1}},
+                                          {"return_inverse", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+                                          {"return_counts", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+                                          {"dim", ArgType::kOptDim, false, true}};
+static constexpr OpSchema unique_schema = {"unique", "unique",
+    "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool "
+    "= false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: "
+    "IndexTensor)", unique_args, 5, 3, false, false, false, false};
+constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique =
+    make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema,
+    impl::unique, nullptr);
 
 }  // namespace TT_NS

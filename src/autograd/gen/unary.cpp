@@ -22,7 +22,8 @@ static void exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(r0));
   }
 }
-static constinit const NodeType exp_type = {"exp", exp_apply, destroy_saved<exp_saved>, sizeof(exp_saved), false};
+static constinit const NodeType exp_type = {"exp", exp_apply, destroy_saved<exp_saved>,
+                                            sizeof(exp_saved), false};
 static TensorRef exp_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exp, c.keys & kBelowAutograd, self);
@@ -36,9 +37,12 @@ static TensorRef exp_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo exp_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp_schema = {"exp", "exp", "exp(self: Tensor) -> Tensor", exp_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema, exp_impl, exp_autograd);
+static constexpr ArgInfo exp_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema exp_schema = {"exp", "exp", "exp(self: Tensor) -> Tensor", exp_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
+    exp_impl, exp_autograd);
 static void exp__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exp_, c.keys & kBelowAutograd, self);
@@ -54,14 +58,18 @@ static void exp__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp__schema = {"exp_", "exp_", "exp(self: Tensor) -> Tensor", exp__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl, exp__autograd);
+static constexpr OpSchema exp__schema = {"exp_", "exp_", "exp(self: Tensor) -> Tensor", exp__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl,
+    exp__autograd);
 static void exp_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_exp_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema exp_into_schema = {"exp_into", "exp_into", "exp(self: Tensor) -> Tensor", exp_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&, Tensor&>(&exp_into_schema, exp_into_impl, exp_into_autograd);
+static constexpr OpSchema exp_into_schema = {"exp_into", "exp_into", "exp(self: Tensor) -> Tensor",
+                                             exp_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&,
+    Tensor&>(&exp_into_schema, exp_into_impl, exp_into_autograd);
 
 // ---- log ----
 struct log_saved {
@@ -77,7 +85,8 @@ static void log_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::div_true(g0, op::conj(self));
   }
 }
-static constinit const NodeType log_type = {"log", log_apply, destroy_saved<log_saved>, sizeof(log_saved), false};
+static constinit const NodeType log_type = {"log", log_apply, destroy_saved<log_saved>,
+                                            sizeof(log_saved), false};
 static TensorRef log_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log, c.keys & kBelowAutograd, self);
@@ -91,9 +100,12 @@ static TensorRef log_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_schema = {"log", "log", "log(self: Tensor) -> Tensor", log_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema, log_impl, log_autograd);
+static constexpr ArgInfo log_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log_schema = {"log", "log", "log(self: Tensor) -> Tensor", log_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
+    log_impl, log_autograd);
 static void log__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log_, c.keys & kBelowAutograd, self);
@@ -108,14 +120,18 @@ static void log__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log__schema = {"log_", "log_", "log(self: Tensor) -> Tensor", log__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl, log__autograd);
+static constexpr OpSchema log__schema = {"log_", "log_", "log(self: Tensor) -> Tensor", log__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl,
+    log__autograd);
 static void log_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log_into_schema = {"log_into", "log_into", "log(self: Tensor) -> Tensor", log_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&, Tensor&>(&log_into_schema, log_into_impl, log_into_autograd);
+static constexpr OpSchema log_into_schema = {"log_into", "log_into", "log(self: Tensor) -> Tensor",
+                                             log_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&,
+    Tensor&>(&log_into_schema, log_into_impl, log_into_autograd);
 
 // ---- tanh ----
 struct tanh_saved {
@@ -131,7 +147,8 @@ static void tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::tanh_backward(g0, r0);
   }
 }
-static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_saved<tanh_saved>, sizeof(tanh_saved), false};
+static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_saved<tanh_saved>,
+                                             sizeof(tanh_saved), false};
 static TensorRef tanh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_tanh, c.keys & kBelowAutograd, self);
@@ -145,9 +162,12 @@ static TensorRef tanh_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo tanh_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tanh_schema = {"tanh", "tanh", "tanh(self: Tensor) -> Tensor", tanh_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema, tanh_impl, tanh_autograd);
+static constexpr ArgInfo tanh_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tanh_schema = {"tanh", "tanh", "tanh(self: Tensor) -> Tensor", tanh_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
+    tanh_impl, tanh_autograd);
 static void tanh__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_tanh_, c.keys & kBelowAutograd, self);
@@ -163,14 +183,19 @@ static void tanh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tanh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema tanh__schema = {"tanh_", "tanh_", "tanh(self: Tensor) -> Tensor", tanh__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl, tanh__autograd);
+static constexpr OpSchema tanh__schema = {"tanh_", "tanh_", "tanh(self: Tensor) -> Tensor",
+                                          tanh__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl,
+    tanh__autograd);
 static void tanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tanh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema tanh_into_schema = {"tanh_into", "tanh_into", "tanh(self: Tensor) -> Tensor", tanh_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&, Tensor&>(&tanh_into_schema, tanh_into_impl, tanh_into_autograd);
+static constexpr OpSchema tanh_into_schema = {"tanh_into", "tanh_into",
+                                              "tanh(self: Tensor) -> Tensor", tanh_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&,
+    Tensor&>(&tanh_into_schema, tanh_into_impl, tanh_into_autograd);
 
 // ---- tanh_backward ----
 struct tanh_backward_saved {
@@ -195,7 +220,9 @@ static void tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::mul(y, -2)));
   }
 }
-static constinit const NodeType tanh_backward_type = {"tanh_backward", tanh_backward_apply, destroy_saved<tanh_backward_saved>, sizeof(tanh_backward_saved), false};
+static constinit const NodeType tanh_backward_type = {"tanh_backward", tanh_backward_apply,
+                                                      destroy_saved<tanh_backward_saved>,
+                                                      sizeof(tanh_backward_saved), false};
 static TensorRef tanh_backward_autograd(Call c, const Tensor& grad, const Tensor& y) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
@@ -212,9 +239,14 @@ static TensorRef tanh_backward_autograd(Call c, const Tensor& grad, const Tensor
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema tanh_backward_schema = {"tanh_backward", "tanh_backward", "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", tanh_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl, tanh_backward_autograd);
+static constexpr ArgInfo tanh_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"y", ArgType::kTensor, false, false}};
+static constexpr OpSchema tanh_backward_schema = {"tanh_backward", "tanh_backward",
+    "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", tanh_backward_args, 2, 1, true, false, true,
+    false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl,
+                                                     tanh_backward_autograd);
 
 // ---- sigmoid ----
 struct sigmoid_saved {
@@ -230,7 +262,9 @@ static void sigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::sigmoid_backward(g0, r0);
   }
 }
-static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply, destroy_saved<sigmoid_saved>, sizeof(sigmoid_saved), false};
+static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply,
+                                                destroy_saved<sigmoid_saved>, sizeof(sigmoid_saved),
+                                                false};
 static TensorRef sigmoid_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sigmoid, c.keys & kBelowAutograd, self);
@@ -244,9 +278,12 @@ static TensorRef sigmoid_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sigmoid_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sigmoid_schema = {"sigmoid", "sigmoid", "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_sigmoid = make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, sigmoid_autograd);
+static constexpr ArgInfo sigmoid_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sigmoid_schema = {"sigmoid", "sigmoid", "sigmoid(self: Tensor) -> Tensor",
+                                            sigmoid_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_sigmoid =
+    make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, sigmoid_autograd);
 static void sigmoid__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sigmoid_, c.keys & kBelowAutograd, self);
@@ -262,14 +299,20 @@ static void sigmoid__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sigmoid__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sigmoid__schema = {"sigmoid_", "sigmoid_", "sigmoid(self: Tensor) -> Tensor", sigmoid__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl, sigmoid__autograd);
+static constexpr OpSchema sigmoid__schema = {"sigmoid_", "sigmoid_",
+                                             "sigmoid(self: Tensor) -> Tensor", sigmoid__args, 1, 0,
+                                             true, false, false, false};
+constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl,
+    sigmoid__autograd);
 static void sigmoid_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sigmoid_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sigmoid_into_schema = {"sigmoid_into", "sigmoid_into", "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&, Tensor&>(&sigmoid_into_schema, sigmoid_into_impl, sigmoid_into_autograd);
+static constexpr OpSchema sigmoid_into_schema = {"sigmoid_into", "sigmoid_into",
+                                                 "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 2,
+                                                 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&,
+    Tensor&>(&sigmoid_into_schema, sigmoid_into_impl, sigmoid_into_autograd);
 
 // ---- sigmoid_backward ----
 struct sigmoid_backward_saved {
@@ -294,7 +337,8 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::rsub(op::mul(y, 2), 1)));
   }
 }
-static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward", sigmoid_backward_apply, destroy_saved<sigmoid_backward_saved>, sizeof(sigmoid_backward_saved), false};
+static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward", sigmoid_backward_apply,
+    destroy_saved<sigmoid_backward_saved>, sizeof(sigmoid_backward_saved), false};
 static TensorRef sigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& y) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
@@ -311,9 +355,15 @@ static TensorRef sigmoid_backward_autograd(Call c, const Tensor& grad, const Ten
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"y", ArgType::kTensor, false, false}};
-static constexpr OpSchema sigmoid_backward_schema = {"sigmoid_backward", "sigmoid_backward", "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", sigmoid_backward_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward = make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema, sigmoid_backward_impl, sigmoid_backward_autograd);
+static constexpr ArgInfo sigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                    {"y", ArgType::kTensor, false, false}};
+static constexpr OpSchema sigmoid_backward_schema = {"sigmoid_backward", "sigmoid_backward",
+    "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", sigmoid_backward_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema,
+                                                     sigmoid_backward_impl,
+                                                     sigmoid_backward_autograd);
 
 // ---- abs ----
 struct abs_saved {
@@ -329,7 +379,8 @@ static void abs_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sgn(self));
   }
 }
-static constinit const NodeType abs_type = {"abs", abs_apply, destroy_saved<abs_saved>, sizeof(abs_saved), false};
+static constinit const NodeType abs_type = {"abs", abs_apply, destroy_saved<abs_saved>,
+                                            sizeof(abs_saved), false};
 static TensorRef abs_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_abs, c.keys & kBelowAutograd, self);
@@ -343,9 +394,12 @@ static TensorRef abs_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo abs_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema abs_schema = {"abs", "abs", "abs(self: Tensor) -> Tensor", abs_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema, abs_impl, abs_autograd);
+static constexpr ArgInfo abs_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema abs_schema = {"abs", "abs", "abs(self: Tensor) -> Tensor", abs_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
+    abs_impl, abs_autograd);
 static void abs__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_abs_, c.keys & kBelowAutograd, self);
@@ -360,14 +414,18 @@ static void abs__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo abs__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema abs__schema = {"abs_", "abs_", "abs(self: Tensor) -> Tensor", abs__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl, abs__autograd);
+static constexpr OpSchema abs__schema = {"abs_", "abs_", "abs(self: Tensor) -> Tensor", abs__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl,
+    abs__autograd);
 static void abs_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_abs_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema abs_into_schema = {"abs_into", "abs_into", "abs(self: Tensor) -> Tensor", abs_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&, Tensor&>(&abs_into_schema, abs_into_impl, abs_into_autograd);
+static constexpr OpSchema abs_into_schema = {"abs_into", "abs_into", "abs(self: Tensor) -> Tensor",
+                                             abs_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&,
+    Tensor&>(&abs_into_schema, abs_into_impl, abs_into_autograd);
 
 // ---- sgn ----
 struct sgn_saved {
@@ -386,7 +444,8 @@ static void sgn_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::sgn_backward(g0, self, r0);
   }
 }
-static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_saved<sgn_saved>, sizeof(sgn_saved), false};
+static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_saved<sgn_saved>,
+                                            sizeof(sgn_saved), false};
 static TensorRef sgn_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sgn, c.keys & kBelowAutograd, self);
@@ -402,8 +461,10 @@ static TensorRef sgn_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo sgn_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema sgn_schema = {"sgn", "sgn", "sgn(self: Tensor) -> Tensor", sgn_args, 1, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema, sgn_impl, sgn_autograd);
+static constexpr OpSchema sgn_schema = {"sgn", "sgn", "sgn(self: Tensor) -> Tensor", sgn_args, 1, 1,
+                                        true, false, true, false};
+constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
+    sgn_impl, sgn_autograd);
 
 // ---- sign ----
 struct sign_saved {
@@ -416,7 +477,8 @@ static void sign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType sign_type = {"sign", sign_apply, destroy_saved<sign_saved>, sizeof(sign_saved), false};
+static constinit const NodeType sign_type = {"sign", sign_apply, destroy_saved<sign_saved>,
+                                             sizeof(sign_saved), false};
 static TensorRef sign_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sign, c.keys & kBelowAutograd, self);
@@ -429,9 +491,12 @@ static TensorRef sign_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sign_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sign_schema = {"sign", "sign", "sign(self: Tensor) -> Tensor", sign_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema, sign_impl, sign_autograd);
+static constexpr ArgInfo sign_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sign_schema = {"sign", "sign", "sign(self: Tensor) -> Tensor", sign_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
+    sign_impl, sign_autograd);
 static void sign__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sign_, c.keys & kBelowAutograd, self);
@@ -445,14 +510,19 @@ static void sign__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sign__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sign__schema = {"sign_", "sign_", "sign(self: Tensor) -> Tensor", sign__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl, sign__autograd);
+static constexpr OpSchema sign__schema = {"sign_", "sign_", "sign(self: Tensor) -> Tensor",
+                                          sign__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl,
+    sign__autograd);
 static void sign_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sign_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sign_into_schema = {"sign_into", "sign_into", "sign(self: Tensor) -> Tensor", sign_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&, Tensor&>(&sign_into_schema, sign_into_impl, sign_into_autograd);
+static constexpr OpSchema sign_into_schema = {"sign_into", "sign_into",
+                                              "sign(self: Tensor) -> Tensor", sign_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&,
+    Tensor&>(&sign_into_schema, sign_into_impl, sign_into_autograd);
 
 // ---- sqrt ----
 struct sqrt_saved {
@@ -468,7 +538,8 @@ static void sqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(r0), 2));
   }
 }
-static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_saved<sqrt_saved>, sizeof(sqrt_saved), false};
+static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_saved<sqrt_saved>,
+                                             sizeof(sqrt_saved), false};
 static TensorRef sqrt_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sqrt, c.keys & kBelowAutograd, self);
@@ -482,9 +553,12 @@ static TensorRef sqrt_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sqrt_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sqrt_schema = {"sqrt", "sqrt", "sqrt(self: Tensor) -> Tensor", sqrt_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema, sqrt_impl, sqrt_autograd);
+static constexpr ArgInfo sqrt_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sqrt_schema = {"sqrt", "sqrt", "sqrt(self: Tensor) -> Tensor", sqrt_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
+    sqrt_impl, sqrt_autograd);
 static void sqrt__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sqrt_, c.keys & kBelowAutograd, self);
@@ -500,14 +574,19 @@ static void sqrt__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sqrt__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sqrt__schema = {"sqrt_", "sqrt_", "sqrt(self: Tensor) -> Tensor", sqrt__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl, sqrt__autograd);
+static constexpr OpSchema sqrt__schema = {"sqrt_", "sqrt_", "sqrt(self: Tensor) -> Tensor",
+                                          sqrt__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl,
+    sqrt__autograd);
 static void sqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sqrt_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sqrt_into_schema = {"sqrt_into", "sqrt_into", "sqrt(self: Tensor) -> Tensor", sqrt_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&, Tensor&>(&sqrt_into_schema, sqrt_into_impl, sqrt_into_autograd);
+static constexpr OpSchema sqrt_into_schema = {"sqrt_into", "sqrt_into",
+                                              "sqrt(self: Tensor) -> Tensor", sqrt_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&,
+    Tensor&>(&sqrt_into_schema, sqrt_into_impl, sqrt_into_autograd);
 
 // ---- rsqrt ----
 struct rsqrt_saved {
@@ -523,7 +602,8 @@ static void rsqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::conj(op::mul(op::mul(r0, r0), r0))), -0.5);
   }
 }
-static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_saved<rsqrt_saved>, sizeof(rsqrt_saved), false};
+static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_saved<rsqrt_saved>,
+                                              sizeof(rsqrt_saved), false};
 static TensorRef rsqrt_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rsqrt, c.keys & kBelowAutograd, self);
@@ -537,9 +617,12 @@ static TensorRef rsqrt_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo rsqrt_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema rsqrt_schema = {"rsqrt", "rsqrt", "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema, rsqrt_impl, rsqrt_autograd);
+static constexpr ArgInfo rsqrt_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema rsqrt_schema = {"rsqrt", "rsqrt", "rsqrt(self: Tensor) -> Tensor",
+                                          rsqrt_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
+    rsqrt_impl, rsqrt_autograd);
 static void rsqrt__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rsqrt_, c.keys & kBelowAutograd, self);
@@ -555,33 +638,46 @@ static void rsqrt__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo rsqrt__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema rsqrt__schema = {"rsqrt_", "rsqrt_", "rsqrt(self: Tensor) -> Tensor", rsqrt__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl, rsqrt__autograd);
+static constexpr OpSchema rsqrt__schema = {"rsqrt_", "rsqrt_", "rsqrt(self: Tensor) -> Tensor",
+                                           rsqrt__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl,
+    rsqrt__autograd);
 static void rsqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_rsqrt_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema rsqrt_into_schema = {"rsqrt_into", "rsqrt_into", "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&, Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, rsqrt_into_autograd);
+static constexpr OpSchema rsqrt_into_schema = {"rsqrt_into", "rsqrt_into",
+                                               "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&,
+    Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, rsqrt_into_autograd);
 
 // ---- square ----
-static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema square_schema = {"square", "square", "square(self: Tensor) -> Tensor", square_args, 1, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema, square_impl, nullptr);
+static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema square_schema = {"square", "square", "square(self: Tensor) -> Tensor",
+                                           square_args, 1, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema,
+    square_impl, nullptr);
 static void square__autograd(Call c, Tensor& self) {
   if (!(needs_grad(self))) return redispatch(op_square_, c.keys & kBelowAutograd, self);
   const TensorRef before = overwritten(self);
   replace_values(self, *dispatch(op_square, *before));
 }
 static constexpr ArgInfo square__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema square__schema = {"square_", "square_", "square(self: Tensor) -> Tensor", square__args, 1, 0, true, false, false, true};
-constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl, square__autograd);
+static constexpr OpSchema square__schema = {"square_", "square_", "square(self: Tensor) -> Tensor",
+                                            square__args, 1, 0, true, false, false, true};
+constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl,
+    square__autograd);
 static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_square_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema square_into_schema = {"square_into", "square_into", "square(self: Tensor) -> Tensor", square_args, 2, 0, true, false, false, true};
-constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&, Tensor&>(&square_into_schema, square_into_impl, square_into_autograd);
+static constexpr OpSchema square_into_schema = {"square_into", "square_into",
+                                                "square(self: Tensor) -> Tensor", square_args, 2, 0,
+                                                true, false, false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&,
+    Tensor&>(&square_into_schema, square_into_impl, square_into_autograd);
 
 // ---- reciprocal ----
 struct reciprocal_saved {
@@ -597,7 +693,9 @@ static void reciprocal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::neg(op::mul(g0, op::conj(op::mul(r0, r0))));
   }
 }
-static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply, destroy_saved<reciprocal_saved>, sizeof(reciprocal_saved), false};
+static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply,
+                                                   destroy_saved<reciprocal_saved>,
+                                                   sizeof(reciprocal_saved), false};
 static TensorRef reciprocal_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_reciprocal, c.keys & kBelowAutograd, self);
@@ -611,9 +709,13 @@ static TensorRef reciprocal_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo reciprocal_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema reciprocal_schema = {"reciprocal", "reciprocal", "reciprocal(self: Tensor) -> Tensor", reciprocal_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_reciprocal = make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, reciprocal_autograd);
+static constexpr ArgInfo reciprocal_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema reciprocal_schema = {"reciprocal", "reciprocal",
+                                               "reciprocal(self: Tensor) -> Tensor",
+                                               reciprocal_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_reciprocal =
+    make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, reciprocal_autograd);
 static void reciprocal__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_reciprocal_, c.keys & kBelowAutograd, self);
@@ -629,14 +731,21 @@ static void reciprocal__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo reciprocal__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema reciprocal__schema = {"reciprocal_", "reciprocal_", "reciprocal(self: Tensor) -> Tensor", reciprocal__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema, reciprocal__impl, reciprocal__autograd);
+static constexpr OpSchema reciprocal__schema = {"reciprocal_", "reciprocal_",
+                                                "reciprocal(self: Tensor) -> Tensor",
+                                                reciprocal__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema,
+    reciprocal__impl, reciprocal__autograd);
 static void reciprocal_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_reciprocal_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema reciprocal_into_schema = {"reciprocal_into", "reciprocal_into", "reciprocal(self: Tensor) -> Tensor", reciprocal_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&, Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, reciprocal_into_autograd);
+static constexpr OpSchema reciprocal_into_schema = {"reciprocal_into", "reciprocal_into",
+                                                    "reciprocal(self: Tensor) -> Tensor",
+                                                    reciprocal_args, 2, 0, true, false, false,
+                                                    false};
+constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&,
+    Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, reciprocal_into_autograd);
 
 // ---- exp2 ----
 struct exp2_saved {
@@ -652,7 +761,8 @@ static void exp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::conj(r0)), 0.6931471805599453);
   }
 }
-static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_saved<exp2_saved>, sizeof(exp2_saved), false};
+static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_saved<exp2_saved>,
+                                             sizeof(exp2_saved), false};
 static TensorRef exp2_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exp2, c.keys & kBelowAutograd, self);
@@ -666,9 +776,12 @@ static TensorRef exp2_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo exp2_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp2_schema = {"exp2", "exp2", "exp2(self: Tensor) -> Tensor", exp2_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema, exp2_impl, exp2_autograd);
+static constexpr ArgInfo exp2_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema exp2_schema = {"exp2", "exp2", "exp2(self: Tensor) -> Tensor", exp2_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
+    exp2_impl, exp2_autograd);
 static void exp2__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exp2_, c.keys & kBelowAutograd, self);
@@ -684,14 +797,19 @@ static void exp2__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo exp2__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema exp2__schema = {"exp2_", "exp2_", "exp2(self: Tensor) -> Tensor", exp2__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl, exp2__autograd);
+static constexpr OpSchema exp2__schema = {"exp2_", "exp2_", "exp2(self: Tensor) -> Tensor",
+                                          exp2__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl,
+    exp2__autograd);
 static void exp2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_exp2_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema exp2_into_schema = {"exp2_into", "exp2_into", "exp2(self: Tensor) -> Tensor", exp2_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&, Tensor&>(&exp2_into_schema, exp2_into_impl, exp2_into_autograd);
+static constexpr OpSchema exp2_into_schema = {"exp2_into", "exp2_into",
+                                              "exp2(self: Tensor) -> Tensor", exp2_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&,
+    Tensor&>(&exp2_into_schema, exp2_into_impl, exp2_into_autograd);
 
 // ---- expm1 ----
 struct expm1_saved {
@@ -707,7 +825,8 @@ static void expm1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::add(r0, 1)));
   }
 }
-static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_saved<expm1_saved>, sizeof(expm1_saved), false};
+static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_saved<expm1_saved>,
+                                              sizeof(expm1_saved), false};
 static TensorRef expm1_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_expm1, c.keys & kBelowAutograd, self);
@@ -721,9 +840,12 @@ static TensorRef expm1_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo expm1_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema expm1_schema = {"expm1", "expm1", "expm1(self: Tensor) -> Tensor", expm1_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema, expm1_impl, expm1_autograd);
+static constexpr ArgInfo expm1_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema expm1_schema = {"expm1", "expm1", "expm1(self: Tensor) -> Tensor",
+                                          expm1_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
+    expm1_impl, expm1_autograd);
 static void expm1__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_expm1_, c.keys & kBelowAutograd, self);
@@ -739,14 +861,19 @@ static void expm1__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo expm1__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema expm1__schema = {"expm1_", "expm1_", "expm1(self: Tensor) -> Tensor", expm1__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl, expm1__autograd);
+static constexpr OpSchema expm1__schema = {"expm1_", "expm1_", "expm1(self: Tensor) -> Tensor",
+                                           expm1__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl,
+    expm1__autograd);
 static void expm1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_expm1_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema expm1_into_schema = {"expm1_into", "expm1_into", "expm1(self: Tensor) -> Tensor", expm1_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&, Tensor&>(&expm1_into_schema, expm1_into_impl, expm1_into_autograd);
+static constexpr OpSchema expm1_into_schema = {"expm1_into", "expm1_into",
+                                               "expm1(self: Tensor) -> Tensor", expm1_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&,
+    Tensor&>(&expm1_into_schema, expm1_into_impl, expm1_into_autograd);
 
 // ---- log2 ----
 struct log2_saved {
@@ -762,7 +889,8 @@ static void log2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(self), 0.6931471805599453));
   }
 }
-static constinit const NodeType log2_type = {"log2", log2_apply, destroy_saved<log2_saved>, sizeof(log2_saved), false};
+static constinit const NodeType log2_type = {"log2", log2_apply, destroy_saved<log2_saved>,
+                                             sizeof(log2_saved), false};
 static TensorRef log2_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log2, c.keys & kBelowAutograd, self);
@@ -776,9 +904,12 @@ static TensorRef log2_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log2_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log2_schema = {"log2", "log2", "log2(self: Tensor) -> Tensor", log2_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema, log2_impl, log2_autograd);
+static constexpr ArgInfo log2_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log2_schema = {"log2", "log2", "log2(self: Tensor) -> Tensor", log2_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
+    log2_impl, log2_autograd);
 static void log2__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log2_, c.keys & kBelowAutograd, self);
@@ -793,14 +924,19 @@ static void log2__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log2__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log2__schema = {"log2_", "log2_", "log2(self: Tensor) -> Tensor", log2__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl, log2__autograd);
+static constexpr OpSchema log2__schema = {"log2_", "log2_", "log2(self: Tensor) -> Tensor",
+                                          log2__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl,
+    log2__autograd);
 static void log2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log2_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log2_into_schema = {"log2_into", "log2_into", "log2(self: Tensor) -> Tensor", log2_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&, Tensor&>(&log2_into_schema, log2_into_impl, log2_into_autograd);
+static constexpr OpSchema log2_into_schema = {"log2_into", "log2_into",
+                                              "log2(self: Tensor) -> Tensor", log2_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&,
+    Tensor&>(&log2_into_schema, log2_into_impl, log2_into_autograd);
 
 // ---- log10 ----
 struct log10_saved {
@@ -816,7 +952,8 @@ static void log10_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::mul(op::conj(self), 2.302585092994046));
   }
 }
-static constinit const NodeType log10_type = {"log10", log10_apply, destroy_saved<log10_saved>, sizeof(log10_saved), false};
+static constinit const NodeType log10_type = {"log10", log10_apply, destroy_saved<log10_saved>,
+                                              sizeof(log10_saved), false};
 static TensorRef log10_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log10, c.keys & kBelowAutograd, self);
@@ -830,9 +967,12 @@ static TensorRef log10_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log10_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log10_schema = {"log10", "log10", "log10(self: Tensor) -> Tensor", log10_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema, log10_impl, log10_autograd);
+static constexpr ArgInfo log10_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log10_schema = {"log10", "log10", "log10(self: Tensor) -> Tensor",
+                                          log10_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
+    log10_impl, log10_autograd);
 static void log10__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log10_, c.keys & kBelowAutograd, self);
@@ -847,14 +987,19 @@ static void log10__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log10__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log10__schema = {"log10_", "log10_", "log10(self: Tensor) -> Tensor", log10__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl, log10__autograd);
+static constexpr OpSchema log10__schema = {"log10_", "log10_", "log10(self: Tensor) -> Tensor",
+                                           log10__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl,
+    log10__autograd);
 static void log10_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log10_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log10_into_schema = {"log10_into", "log10_into", "log10(self: Tensor) -> Tensor", log10_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&, Tensor&>(&log10_into_schema, log10_into_impl, log10_into_autograd);
+static constexpr OpSchema log10_into_schema = {"log10_into", "log10_into",
+                                               "log10(self: Tensor) -> Tensor", log10_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&,
+    Tensor&>(&log10_into_schema, log10_into_impl, log10_into_autograd);
 
 // ---- log1p ----
 struct log1p_saved {
@@ -870,7 +1015,8 @@ static void log1p_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::add(self, 1)));
   }
 }
-static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_saved<log1p_saved>, sizeof(log1p_saved), false};
+static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_saved<log1p_saved>,
+                                              sizeof(log1p_saved), false};
 static TensorRef log1p_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log1p, c.keys & kBelowAutograd, self);
@@ -884,9 +1030,12 @@ static TensorRef log1p_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo log1p_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log1p_schema = {"log1p", "log1p", "log1p(self: Tensor) -> Tensor", log1p_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema, log1p_impl, log1p_autograd);
+static constexpr ArgInfo log1p_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema log1p_schema = {"log1p", "log1p", "log1p(self: Tensor) -> Tensor",
+                                          log1p_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
+    log1p_impl, log1p_autograd);
 static void log1p__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log1p_, c.keys & kBelowAutograd, self);
@@ -901,14 +1050,19 @@ static void log1p__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo log1p__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema log1p__schema = {"log1p_", "log1p_", "log1p(self: Tensor) -> Tensor", log1p__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl, log1p__autograd);
+static constexpr OpSchema log1p__schema = {"log1p_", "log1p_", "log1p(self: Tensor) -> Tensor",
+                                           log1p__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl,
+    log1p__autograd);
 static void log1p_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log1p_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log1p_into_schema = {"log1p_into", "log1p_into", "log1p(self: Tensor) -> Tensor", log1p_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&, Tensor&>(&log1p_into_schema, log1p_into_impl, log1p_into_autograd);
+static constexpr OpSchema log1p_into_schema = {"log1p_into", "log1p_into",
+                                               "log1p(self: Tensor) -> Tensor", log1p_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&,
+    Tensor&>(&log1p_into_schema, log1p_into_impl, log1p_into_autograd);
 
 // ---- sin ----
 struct sin_saved {
@@ -924,7 +1078,8 @@ static void sin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::cos(self)));
   }
 }
-static constinit const NodeType sin_type = {"sin", sin_apply, destroy_saved<sin_saved>, sizeof(sin_saved), false};
+static constinit const NodeType sin_type = {"sin", sin_apply, destroy_saved<sin_saved>,
+                                            sizeof(sin_saved), false};
 static TensorRef sin_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sin, c.keys & kBelowAutograd, self);
@@ -938,9 +1093,12 @@ static TensorRef sin_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sin_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sin_schema = {"sin", "sin", "sin(self: Tensor) -> Tensor", sin_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema, sin_impl, sin_autograd);
+static constexpr ArgInfo sin_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sin_schema = {"sin", "sin", "sin(self: Tensor) -> Tensor", sin_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
+    sin_impl, sin_autograd);
 static void sin__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sin_, c.keys & kBelowAutograd, self);
@@ -955,14 +1113,18 @@ static void sin__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sin__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sin__schema = {"sin_", "sin_", "sin(self: Tensor) -> Tensor", sin__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl, sin__autograd);
+static constexpr OpSchema sin__schema = {"sin_", "sin_", "sin(self: Tensor) -> Tensor", sin__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl,
+    sin__autograd);
 static void sin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sin_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sin_into_schema = {"sin_into", "sin_into", "sin(self: Tensor) -> Tensor", sin_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&, Tensor&>(&sin_into_schema, sin_into_impl, sin_into_autograd);
+static constexpr OpSchema sin_into_schema = {"sin_into", "sin_into", "sin(self: Tensor) -> Tensor",
+                                             sin_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&,
+    Tensor&>(&sin_into_schema, sin_into_impl, sin_into_autograd);
 
 // ---- cos ----
 struct cos_saved {
@@ -978,7 +1140,8 @@ static void cos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(op::mul(g0, op::conj(op::sin(self))));
   }
 }
-static constinit const NodeType cos_type = {"cos", cos_apply, destroy_saved<cos_saved>, sizeof(cos_saved), false};
+static constinit const NodeType cos_type = {"cos", cos_apply, destroy_saved<cos_saved>,
+                                            sizeof(cos_saved), false};
 static TensorRef cos_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cos, c.keys & kBelowAutograd, self);
@@ -992,9 +1155,12 @@ static TensorRef cos_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cos_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cos_schema = {"cos", "cos", "cos(self: Tensor) -> Tensor", cos_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema, cos_impl, cos_autograd);
+static constexpr ArgInfo cos_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cos_schema = {"cos", "cos", "cos(self: Tensor) -> Tensor", cos_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
+    cos_impl, cos_autograd);
 static void cos__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cos_, c.keys & kBelowAutograd, self);
@@ -1009,14 +1175,18 @@ static void cos__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cos__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema cos__schema = {"cos_", "cos_", "cos(self: Tensor) -> Tensor", cos__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl, cos__autograd);
+static constexpr OpSchema cos__schema = {"cos_", "cos_", "cos(self: Tensor) -> Tensor", cos__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl,
+    cos__autograd);
 static void cos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cos_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema cos_into_schema = {"cos_into", "cos_into", "cos(self: Tensor) -> Tensor", cos_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&, Tensor&>(&cos_into_schema, cos_into_impl, cos_into_autograd);
+static constexpr OpSchema cos_into_schema = {"cos_into", "cos_into", "cos(self: Tensor) -> Tensor",
+                                             cos_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&,
+    Tensor&>(&cos_into_schema, cos_into_impl, cos_into_autograd);
 
 // ---- tan ----
 struct tan_saved {
@@ -1032,7 +1202,8 @@ static void tan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::add(op::mul(r0, r0), 1)));
   }
 }
-static constinit const NodeType tan_type = {"tan", tan_apply, destroy_saved<tan_saved>, sizeof(tan_saved), false};
+static constinit const NodeType tan_type = {"tan", tan_apply, destroy_saved<tan_saved>,
+                                            sizeof(tan_saved), false};
 static TensorRef tan_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_tan, c.keys & kBelowAutograd, self);
@@ -1046,9 +1217,12 @@ static TensorRef tan_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo tan_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tan_schema = {"tan", "tan", "tan(self: Tensor) -> Tensor", tan_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema, tan_impl, tan_autograd);
+static constexpr ArgInfo tan_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tan_schema = {"tan", "tan", "tan(self: Tensor) -> Tensor", tan_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
+    tan_impl, tan_autograd);
 static void tan__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_tan_, c.keys & kBelowAutograd, self);
@@ -1064,14 +1238,18 @@ static void tan__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo tan__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema tan__schema = {"tan_", "tan_", "tan(self: Tensor) -> Tensor", tan__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl, tan__autograd);
+static constexpr OpSchema tan__schema = {"tan_", "tan_", "tan(self: Tensor) -> Tensor", tan__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl,
+    tan__autograd);
 static void tan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tan_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema tan_into_schema = {"tan_into", "tan_into", "tan(self: Tensor) -> Tensor", tan_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&, Tensor&>(&tan_into_schema, tan_into_impl, tan_into_autograd);
+static constexpr OpSchema tan_into_schema = {"tan_into", "tan_into", "tan(self: Tensor) -> Tensor",
+                                             tan_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&,
+    Tensor&>(&tan_into_schema, tan_into_impl, tan_into_autograd);
 
 // ---- asin ----
 struct asin_saved {
@@ -1087,7 +1265,8 @@ static void asin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1))));
   }
 }
-static constinit const NodeType asin_type = {"asin", asin_apply, destroy_saved<asin_saved>, sizeof(asin_saved), false};
+static constinit const NodeType asin_type = {"asin", asin_apply, destroy_saved<asin_saved>,
+                                             sizeof(asin_saved), false};
 static TensorRef asin_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_asin, c.keys & kBelowAutograd, self);
@@ -1101,9 +1280,12 @@ static TensorRef asin_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo asin_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema asin_schema = {"asin", "asin", "asin(self: Tensor) -> Tensor", asin_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema, asin_impl, asin_autograd);
+static constexpr ArgInfo asin_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema asin_schema = {"asin", "asin", "asin(self: Tensor) -> Tensor", asin_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
+    asin_impl, asin_autograd);
 static void asin__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_asin_, c.keys & kBelowAutograd, self);
@@ -1118,14 +1300,19 @@ static void asin__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo asin__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema asin__schema = {"asin_", "asin_", "asin(self: Tensor) -> Tensor", asin__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl, asin__autograd);
+static constexpr OpSchema asin__schema = {"asin_", "asin_", "asin(self: Tensor) -> Tensor",
+                                          asin__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl,
+    asin__autograd);
 static void asin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_asin_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema asin_into_schema = {"asin_into", "asin_into", "asin(self: Tensor) -> Tensor", asin_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&, Tensor&>(&asin_into_schema, asin_into_impl, asin_into_autograd);
+static constexpr OpSchema asin_into_schema = {"asin_into", "asin_into",
+                                              "asin(self: Tensor) -> Tensor", asin_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&,
+    Tensor&>(&asin_into_schema, asin_into_impl, asin_into_autograd);
 
 // ---- acos ----
 struct acos_saved {
@@ -1141,7 +1328,8 @@ static void acos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1)))));
   }
 }
-static constinit const NodeType acos_type = {"acos", acos_apply, destroy_saved<acos_saved>, sizeof(acos_saved), false};
+static constinit const NodeType acos_type = {"acos", acos_apply, destroy_saved<acos_saved>,
+                                             sizeof(acos_saved), false};
 static TensorRef acos_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_acos, c.keys & kBelowAutograd, self);
@@ -1155,9 +1343,12 @@ static TensorRef acos_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo acos_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema acos_schema = {"acos", "acos", "acos(self: Tensor) -> Tensor", acos_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema, acos_impl, acos_autograd);
+static constexpr ArgInfo acos_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema acos_schema = {"acos", "acos", "acos(self: Tensor) -> Tensor", acos_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
+    acos_impl, acos_autograd);
 static void acos__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_acos_, c.keys & kBelowAutograd, self);
@@ -1172,14 +1363,19 @@ static void acos__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo acos__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema acos__schema = {"acos_", "acos_", "acos(self: Tensor) -> Tensor", acos__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl, acos__autograd);
+static constexpr OpSchema acos__schema = {"acos_", "acos_", "acos(self: Tensor) -> Tensor",
+                                          acos__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl,
+    acos__autograd);
 static void acos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_acos_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema acos_into_schema = {"acos_into", "acos_into", "acos(self: Tensor) -> Tensor", acos_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&, Tensor&>(&acos_into_schema, acos_into_impl, acos_into_autograd);
+static constexpr OpSchema acos_into_schema = {"acos_into", "acos_into",
+                                              "acos(self: Tensor) -> Tensor", acos_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&,
+    Tensor&>(&acos_into_schema, acos_into_impl, acos_into_autograd);
 
 // ---- atan ----
 struct atan_saved {
@@ -1195,7 +1391,8 @@ static void atan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::conj(op::add(op::mul(self, self), 1)));
   }
 }
-static constinit const NodeType atan_type = {"atan", atan_apply, destroy_saved<atan_saved>, sizeof(atan_saved), false};
+static constinit const NodeType atan_type = {"atan", atan_apply, destroy_saved<atan_saved>,
+                                             sizeof(atan_saved), false};
 static TensorRef atan_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_atan, c.keys & kBelowAutograd, self);
@@ -1209,9 +1406,12 @@ static TensorRef atan_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo atan_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan_schema = {"atan", "atan", "atan(self: Tensor) -> Tensor", atan_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema, atan_impl, atan_autograd);
+static constexpr ArgInfo atan_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema atan_schema = {"atan", "atan", "atan(self: Tensor) -> Tensor", atan_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
+    atan_impl, atan_autograd);
 static void atan__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_atan_, c.keys & kBelowAutograd, self);
@@ -1226,14 +1426,19 @@ static void atan__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo atan__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema atan__schema = {"atan_", "atan_", "atan(self: Tensor) -> Tensor", atan__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl, atan__autograd);
+static constexpr OpSchema atan__schema = {"atan_", "atan_", "atan(self: Tensor) -> Tensor",
+                                          atan__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl,
+    atan__autograd);
 static void atan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_atan_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema atan_into_schema = {"atan_into", "atan_into", "atan(self: Tensor) -> Tensor", atan_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&, Tensor&>(&atan_into_schema, atan_into_impl, atan_into_autograd);
+static constexpr OpSchema atan_into_schema = {"atan_into", "atan_into",
+                                              "atan(self: Tensor) -> Tensor", atan_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&,
+    Tensor&>(&atan_into_schema, atan_into_impl, atan_into_autograd);
 
 // ---- sinh ----
 struct sinh_saved {
@@ -1249,7 +1454,8 @@ static void sinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::cosh(self)));
   }
 }
-static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_saved<sinh_saved>, sizeof(sinh_saved), false};
+static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_saved<sinh_saved>,
+                                             sizeof(sinh_saved), false};
 static TensorRef sinh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sinh, c.keys & kBelowAutograd, self);
@@ -1263,9 +1469,12 @@ static TensorRef sinh_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sinh_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinh_schema = {"sinh", "sinh", "sinh(self: Tensor) -> Tensor", sinh_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema, sinh_impl, sinh_autograd);
+static constexpr ArgInfo sinh_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema sinh_schema = {"sinh", "sinh", "sinh(self: Tensor) -> Tensor", sinh_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
+    sinh_impl, sinh_autograd);
 static void sinh__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sinh_, c.keys & kBelowAutograd, self);
@@ -1280,14 +1489,19 @@ static void sinh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sinh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinh__schema = {"sinh_", "sinh_", "sinh(self: Tensor) -> Tensor", sinh__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl, sinh__autograd);
+static constexpr OpSchema sinh__schema = {"sinh_", "sinh_", "sinh(self: Tensor) -> Tensor",
+                                          sinh__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl,
+    sinh__autograd);
 static void sinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sinh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sinh_into_schema = {"sinh_into", "sinh_into", "sinh(self: Tensor) -> Tensor", sinh_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&, Tensor&>(&sinh_into_schema, sinh_into_impl, sinh_into_autograd);
+static constexpr OpSchema sinh_into_schema = {"sinh_into", "sinh_into",
+                                              "sinh(self: Tensor) -> Tensor", sinh_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&,
+    Tensor&>(&sinh_into_schema, sinh_into_impl, sinh_into_autograd);
 
 // ---- cosh ----
 struct cosh_saved {
@@ -1303,7 +1517,8 @@ static void cosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::sinh(self)));
   }
 }
-static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_saved<cosh_saved>, sizeof(cosh_saved), false};
+static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_saved<cosh_saved>,
+                                             sizeof(cosh_saved), false};
 static TensorRef cosh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cosh, c.keys & kBelowAutograd, self);
@@ -1317,9 +1532,12 @@ static TensorRef cosh_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo cosh_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cosh_schema = {"cosh", "cosh", "cosh(self: Tensor) -> Tensor", cosh_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema, cosh_impl, cosh_autograd);
+static constexpr ArgInfo cosh_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cosh_schema = {"cosh", "cosh", "cosh(self: Tensor) -> Tensor", cosh_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
+    cosh_impl, cosh_autograd);
 static void cosh__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cosh_, c.keys & kBelowAutograd, self);
@@ -1334,14 +1552,19 @@ static void cosh__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo cosh__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema cosh__schema = {"cosh_", "cosh_", "cosh(self: Tensor) -> Tensor", cosh__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl, cosh__autograd);
+static constexpr OpSchema cosh__schema = {"cosh_", "cosh_", "cosh(self: Tensor) -> Tensor",
+                                          cosh__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl,
+    cosh__autograd);
 static void cosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cosh_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema cosh_into_schema = {"cosh_into", "cosh_into", "cosh(self: Tensor) -> Tensor", cosh_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&, Tensor&>(&cosh_into_schema, cosh_into_impl, cosh_into_autograd);
+static constexpr OpSchema cosh_into_schema = {"cosh_into", "cosh_into",
+                                              "cosh(self: Tensor) -> Tensor", cosh_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
+    Tensor&>(&cosh_into_schema, cosh_into_impl, cosh_into_autograd);
 
 // ---- erf ----
 struct erf_saved {
@@ -1357,7 +1580,8 @@ static void erf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), 1.1283791670955126), g0);
   }
 }
-static constinit const NodeType erf_type = {"erf", erf_apply, destroy_saved<erf_saved>, sizeof(erf_saved), false};
+static constinit const NodeType erf_type = {"erf", erf_apply, destroy_saved<erf_saved>,
+                                            sizeof(erf_saved), false};
 static TensorRef erf_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_erf, c.keys & kBelowAutograd, self);
@@ -1371,9 +1595,12 @@ static TensorRef erf_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo erf_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erf_schema = {"erf", "erf", "erf(self: Tensor) -> Tensor", erf_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema, erf_impl, erf_autograd);
+static constexpr ArgInfo erf_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema erf_schema = {"erf", "erf", "erf(self: Tensor) -> Tensor", erf_args, 1, 1,
+                                        true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
+    erf_impl, erf_autograd);
 static void erf__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_erf_, c.keys & kBelowAutograd, self);
@@ -1388,14 +1615,18 @@ static void erf__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erf__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erf__schema = {"erf_", "erf_", "erf(self: Tensor) -> Tensor", erf__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl, erf__autograd);
+static constexpr OpSchema erf__schema = {"erf_", "erf_", "erf(self: Tensor) -> Tensor", erf__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl,
+    erf__autograd);
 static void erf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erf_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erf_into_schema = {"erf_into", "erf_into", "erf(self: Tensor) -> Tensor", erf_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&, Tensor&>(&erf_into_schema, erf_into_impl, erf_into_autograd);
+static constexpr OpSchema erf_into_schema = {"erf_into", "erf_into", "erf(self: Tensor) -> Tensor",
+                                             erf_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&,
+    Tensor&>(&erf_into_schema, erf_into_impl, erf_into_autograd);
 
 // ---- erfc ----
 struct erfc_saved {
@@ -1411,7 +1642,8 @@ static void erfc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), -1.1283791670955126), g0);
   }
 }
-static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_saved<erfc_saved>, sizeof(erfc_saved), false};
+static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_saved<erfc_saved>,
+                                             sizeof(erfc_saved), false};
 static TensorRef erfc_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_erfc, c.keys & kBelowAutograd, self);
@@ -1425,9 +1657,12 @@ static TensorRef erfc_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo erfc_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfc_schema = {"erfc", "erfc", "erfc(self: Tensor) -> Tensor", erfc_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema, erfc_impl, erfc_autograd);
+static constexpr ArgInfo erfc_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema erfc_schema = {"erfc", "erfc", "erfc(self: Tensor) -> Tensor", erfc_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
+    erfc_impl, erfc_autograd);
 static void erfc__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_erfc_, c.keys & kBelowAutograd, self);
@@ -1442,14 +1677,19 @@ static void erfc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erfc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfc__schema = {"erfc_", "erfc_", "erfc(self: Tensor) -> Tensor", erfc__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl, erfc__autograd);
+static constexpr OpSchema erfc__schema = {"erfc_", "erfc_", "erfc(self: Tensor) -> Tensor",
+                                          erfc__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl,
+    erfc__autograd);
 static void erfc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erfc_into_schema = {"erfc_into", "erfc_into", "erfc(self: Tensor) -> Tensor", erfc_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&, Tensor&>(&erfc_into_schema, erfc_into_impl, erfc_into_autograd);
+static constexpr OpSchema erfc_into_schema = {"erfc_into", "erfc_into",
+                                              "erfc(self: Tensor) -> Tensor", erfc_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&,
+    Tensor&>(&erfc_into_schema, erfc_into_impl, erfc_into_autograd);
 
 // ---- floor ----
 struct floor_saved {
@@ -1462,7 +1702,8 @@ static void floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType floor_type = {"floor", floor_apply, destroy_saved<floor_saved>, sizeof(floor_saved), false};
+static constinit const NodeType floor_type = {"floor", floor_apply, destroy_saved<floor_saved>,
+                                              sizeof(floor_saved), false};
 static TensorRef floor_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_floor, c.keys & kBelowAutograd, self);
@@ -1475,9 +1716,12 @@ static TensorRef floor_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo floor_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor_schema = {"floor", "floor", "floor(self: Tensor) -> Tensor", floor_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema, floor_impl, floor_autograd);
+static constexpr ArgInfo floor_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema floor_schema = {"floor", "floor", "floor(self: Tensor) -> Tensor",
+                                          floor_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
+    floor_impl, floor_autograd);
 static void floor__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_floor_, c.keys & kBelowAutograd, self);
@@ -1491,14 +1735,19 @@ static void floor__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo floor__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema floor__schema = {"floor_", "floor_", "floor(self: Tensor) -> Tensor", floor__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl, floor__autograd);
+static constexpr OpSchema floor__schema = {"floor_", "floor_", "floor(self: Tensor) -> Tensor",
+                                           floor__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl,
+    floor__autograd);
 static void floor_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_floor_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema floor_into_schema = {"floor_into", "floor_into", "floor(self: Tensor) -> Tensor", floor_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&, Tensor&>(&floor_into_schema, floor_into_impl, floor_into_autograd);
+static constexpr OpSchema floor_into_schema = {"floor_into", "floor_into",
+                                               "floor(self: Tensor) -> Tensor", floor_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&,
+    Tensor&>(&floor_into_schema, floor_into_impl, floor_into_autograd);
 
 // ---- ceil ----
 struct ceil_saved {
@@ -1511,7 +1760,8 @@ static void ceil_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType ceil_type = {"ceil", ceil_apply, destroy_saved<ceil_saved>, sizeof(ceil_saved), false};
+static constinit const NodeType ceil_type = {"ceil", ceil_apply, destroy_saved<ceil_saved>,
+                                             sizeof(ceil_saved), false};
 static TensorRef ceil_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_ceil, c.keys & kBelowAutograd, self);
@@ -1524,9 +1774,12 @@ static TensorRef ceil_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo ceil_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ceil_schema = {"ceil", "ceil", "ceil(self: Tensor) -> Tensor", ceil_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema, ceil_impl, ceil_autograd);
+static constexpr ArgInfo ceil_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ceil_schema = {"ceil", "ceil", "ceil(self: Tensor) -> Tensor", ceil_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
+    ceil_impl, ceil_autograd);
 static void ceil__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_ceil_, c.keys & kBelowAutograd, self);
@@ -1540,14 +1793,19 @@ static void ceil__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo ceil__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema ceil__schema = {"ceil_", "ceil_", "ceil(self: Tensor) -> Tensor", ceil__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl, ceil__autograd);
+static constexpr OpSchema ceil__schema = {"ceil_", "ceil_", "ceil(self: Tensor) -> Tensor",
+                                          ceil__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl,
+    ceil__autograd);
 static void ceil_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ceil_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema ceil_into_schema = {"ceil_into", "ceil_into", "ceil(self: Tensor) -> Tensor", ceil_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&, Tensor&>(&ceil_into_schema, ceil_into_impl, ceil_into_autograd);
+static constexpr OpSchema ceil_into_schema = {"ceil_into", "ceil_into",
+                                              "ceil(self: Tensor) -> Tensor", ceil_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&,
+    Tensor&>(&ceil_into_schema, ceil_into_impl, ceil_into_autograd);
 
 // ---- trunc ----
 struct trunc_saved {
@@ -1560,7 +1818,8 @@ static void trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType trunc_type = {"trunc", trunc_apply, destroy_saved<trunc_saved>, sizeof(trunc_saved), false};
+static constinit const NodeType trunc_type = {"trunc", trunc_apply, destroy_saved<trunc_saved>,
+                                              sizeof(trunc_saved), false};
 static TensorRef trunc_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_trunc, c.keys & kBelowAutograd, self);
@@ -1573,9 +1832,12 @@ static TensorRef trunc_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo trunc_args[] = {{"self", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema trunc_schema = {"trunc", "trunc", "trunc(self: Tensor) -> Tensor", trunc_args, 1, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema, trunc_impl, trunc_autograd);
+static constexpr ArgInfo trunc_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema trunc_schema = {"trunc", "trunc", "trunc(self: Tensor) -> Tensor",
+                                          trunc_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
+    trunc_impl, trunc_autograd);
 static void trunc__autograd(Call c, Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_trunc_, c.keys & kBelowAutograd, self);
@@ -1589,28 +1851,47 @@ static void trunc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo trunc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema trunc__schema = {"trunc_", "trunc_", "trunc(self: Tensor) -> Tensor", trunc__args, 1, 0, true, false, false, false};
-constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl, trunc__autograd);
+static constexpr OpSchema trunc__schema = {"trunc_", "trunc_", "trunc(self: Tensor) -> Tensor",
+                                           trunc__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl,
+    trunc__autograd);
 static void trunc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_trunc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc_into", "trunc(self: Tensor) -> Tensor", trunc_args, 2, 0, true, false, false, false};
-constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&, Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
+static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc_into",
+                                               "trunc(self: Tensor) -> Tensor", trunc_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
+    Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
 
 // ---- round ----
-static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false}, {"decimals", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema round_schema = {"round", "round", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&, int64_t>(&round_schema, impl::round, nullptr);
-static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false}, {"decimals", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema round__schema = {"round_", "round_", "round(self: Tensor, decimals: Int = 0) -> Tensor", round__args, 2, 0, false, false, false, true};
-constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema, round__impl, nullptr);
+static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"decimals", ArgType::kInt, false, true, 0,
+                                          ArgDefault::kInt, {.i = 0}},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema round_schema =
+    {"round", "round", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&,
+    int64_t>(&round_schema, impl::round, nullptr);
+static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"decimals", ArgType::kInt, false, true, 0,
+                                           ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema round__schema = {"round_", "round_",
+                                           "round(self: Tensor, decimals: Int = 0) -> Tensor",
+                                           round__args, 2, 0, false, false, false, true};
+constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema,
+    round__impl, nullptr);
 static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_round_into, c.keys & kBelowAutograd, self, decimals, dst);
 }
-static constexpr OpSchema round_into_schema = {"round_into", "round_into", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 3, 0, false, false, false, true};
-constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&, int64_t, Tensor&>(&round_into_schema, round_into_impl, round_into_autograd);
+static constexpr OpSchema round_into_schema = {"round_into", "round_into",
+                                               "round(self: Tensor, decimals: Int = 0) -> Tensor",
+                                               round_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&,
+    int64_t, Tensor&>(&round_into_schema, round_into_impl, round_into_autograd);
 
 // ---- round_even ----
 struct round_even_saved {
@@ -1623,7 +1904,9 @@ static void round_even_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType round_even_type = {"round_even", round_even_apply, destroy_saved<round_even_saved>, sizeof(round_even_saved), false};
+static constinit const NodeType round_even_type = {"round_even", round_even_apply,
+                                                   destroy_saved<round_even_saved>,
+                                                   sizeof(round_even_saved), false};
 static TensorRef round_even_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_round_even, c.keys & kBelowAutograd, self);
@@ -1637,8 +1920,11 @@ static TensorRef round_even_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo round_even_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema round_even_schema = {"round_even", "round_even", "round_even(self: Tensor) -> Tensor", round_even_args, 1, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&)> op_round_even = make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_impl, round_even_autograd);
+static constexpr OpSchema round_even_schema = {"round_even", "round_even",
+                                               "round_even(self: Tensor) -> Tensor",
+                                               round_even_args, 1, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&)> op_round_even =
+    make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_impl, round_even_autograd);
 
 // ---- round_decimals ----
 struct round_decimals_saved {
@@ -1651,7 +1937,9 @@ static void round_decimals_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType round_decimals_type = {"round_decimals", round_decimals_apply, destroy_saved<round_decimals_saved>, sizeof(round_decimals_saved), false};
+static constinit const NodeType round_decimals_type = {"round_decimals", round_decimals_apply,
+                                                       destroy_saved<round_decimals_saved>,
+                                                       sizeof(round_decimals_saved), false};
 static TensorRef round_decimals_autograd(Call c, const Tensor& self, double power) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_round_decimals, c.keys & kBelowAutograd, self, power);
@@ -1664,9 +1952,13 @@ static TensorRef round_decimals_autograd(Call c, const Tensor& self, double powe
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo round_decimals_args[] = {{"self", ArgType::kTensor, false, false}, {"power", ArgType::kFloat, false, false}};
-static constexpr OpSchema round_decimals_schema = {"round_decimals", "round_decimals", "round_decimals(self: Tensor, power: Float) -> Tensor", round_decimals_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&, double>(&round_decimals_schema, round_decimals_impl, round_decimals_autograd);
+static constexpr ArgInfo round_decimals_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"power", ArgType::kFloat, false, false}};
+static constexpr OpSchema round_decimals_schema = {"round_decimals", "round_decimals",
+    "round_decimals(self: Tensor, power: Float) -> Tensor", round_decimals_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&,
+    double>(&round_decimals_schema, round_decimals_impl, round_decimals_autograd);
 
 // ---- round_up ----
 struct round_up_saved {
@@ -1679,7 +1971,9 @@ static void round_up_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType round_up_type = {"round_up", round_up_apply, destroy_saved<round_up_saved>, sizeof(round_up_saved), false};
+static constinit const NodeType round_up_type = {"round_up", round_up_apply,
+                                                 destroy_saved<round_up_saved>,
+                                                 sizeof(round_up_saved), false};
 static TensorRef round_up_autograd(Call c, const Tensor& self, double power) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_round_up, c.keys & kBelowAutograd, self, power);
@@ -1692,23 +1986,34 @@ static TensorRef round_up_autograd(Call c, const Tensor& self, double power) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo round_up_args[] = {{"self", ArgType::kTensor, false, false}, {"power", ArgType::kFloat, false, false}};
-static constexpr OpSchema round_up_schema = {"round_up", "round_up", "round_up(self: Tensor, power: Float) -> Tensor", round_up_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&, double>(&round_up_schema, round_up_impl, round_up_autograd);
+static constexpr ArgInfo round_up_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"power", ArgType::kFloat, false, false}};
+static constexpr OpSchema round_up_schema = {"round_up", "round_up",
+                                             "round_up(self: Tensor, power: Float) -> Tensor",
+                                             round_up_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&,
+    double>(&round_up_schema, round_up_impl, round_up_autograd);
 
 // ---- isnan ----
 static constexpr ArgInfo isnan_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isnan_schema = {"isnan", "isnan", "isnan(self: Tensor) -> BoolTensor", isnan_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema, isnan_impl, nullptr);
+static constexpr OpSchema isnan_schema = {"isnan", "isnan", "isnan(self: Tensor) -> BoolTensor",
+                                          isnan_args, 1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema,
+    isnan_impl, nullptr);
 
 // ---- isinf ----
 static constexpr ArgInfo isinf_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isinf_schema = {"isinf", "isinf", "isinf(self: Tensor) -> BoolTensor", isinf_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema, isinf_impl, nullptr);
+static constexpr OpSchema isinf_schema = {"isinf", "isinf", "isinf(self: Tensor) -> BoolTensor",
+                                          isinf_args, 1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema,
+    isinf_impl, nullptr);
 
 // ---- isfinite ----
 static constexpr ArgInfo isfinite_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema isfinite_schema = {"isfinite", "isfinite", "isfinite(self: Tensor) -> BoolTensor", isfinite_args, 1, 1, false, false, false, false};
-constinit Op<TensorRef(const Tensor&)> op_isfinite = make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
+static constexpr OpSchema isfinite_schema = {"isfinite", "isfinite",
+                                             "isfinite(self: Tensor) -> BoolTensor", isfinite_args,
+                                             1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_isfinite =
+    make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
 
 }  // namespace TT_NS

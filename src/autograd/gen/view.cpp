@@ -20,7 +20,8 @@ static void view_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::reshape(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType view_type = {"view", view_apply, destroy_saved<view_saved>, sizeof(view_saved), false};
+static constinit const NodeType view_type = {"view", view_apply, destroy_saved<view_saved>,
+                                             sizeof(view_saved), false};
 static TensorRef view_autograd(Call c, const Tensor& self, Ints size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_view, c.keys & kBelowAutograd, self, size);
@@ -34,14 +35,21 @@ static TensorRef view_autograd(Call c, const Tensor& self, Ints size) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo view_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema view_schema = {"view", "view", "view(self: Tensor, size: Size) -> Tensor", view_args, 2, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const Tensor&, Ints>(&view_schema, impl::view, view_autograd);
+static constexpr ArgInfo view_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"size", ArgType::kSize, false, false}};
+static constexpr OpSchema view_schema = {"view", "view", "view(self: Tensor, size: Size) -> Tensor",
+                                         view_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const Tensor&,
+    Ints>(&view_schema, impl::view, view_autograd);
 
 // ---- reshape ----
-static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, false}, {"shape", ArgType::kSize, false, false}};
-static constexpr OpSchema reshape_schema = {"reshape", "reshape", "reshape(self: Tensor, shape: Size) -> Tensor", reshape_args, 2, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&, Ints>(&reshape_schema, impl::reshape, nullptr);
+static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"shape", ArgType::kSize, false, false}};
+static constexpr OpSchema reshape_schema = {"reshape", "reshape",
+                                            "reshape(self: Tensor, shape: Size) -> Tensor",
+                                            reshape_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&,
+    Ints>(&reshape_schema, impl::reshape, nullptr);
 
 // ---- transpose ----
 struct transpose_saved {
@@ -58,7 +66,9 @@ static void transpose_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::transpose(g0, dim0, dim1);
   }
 }
-static constinit const NodeType transpose_type = {"transpose", transpose_apply, destroy_saved<transpose_saved>, sizeof(transpose_saved), false};
+static constinit const NodeType transpose_type = {"transpose", transpose_apply,
+                                                  destroy_saved<transpose_saved>,
+                                                  sizeof(transpose_saved), false};
 static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, int64_t dim1) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_transpose, c.keys & kBelowAutograd, self, dim0, dim1);
@@ -73,14 +83,22 @@ static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, in
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTensor, false, false}, {"dim0", ArgType::kDim, false, false}, {"dim1", ArgType::kDim, false, false}};
-static constexpr OpSchema transpose_schema = {"transpose", "transpose", "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", transpose_args, 3, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&transpose_schema, impl::transpose, transpose_autograd);
+static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dim0", ArgType::kDim, false, false},
+                                             {"dim1", ArgType::kDim, false, false}};
+static constexpr OpSchema transpose_schema = {"transpose", "transpose",
+    "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", transpose_args, 3, 1, true, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t>(&transpose_schema, impl::transpose,
+                                                        transpose_autograd);
 
 // ---- t ----
 static constexpr ArgInfo t_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema t_schema = {"t", "t", "t(self: Tensor) -> Tensor", t_args, 1, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, impl::t, nullptr);
+static constexpr OpSchema t_schema = {"t", "t", "t(self: Tensor) -> Tensor", t_args, 1, 1, false,
+                                      false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, impl::t,
+    nullptr);
 
 // ---- permute ----
 struct permute_saved {
@@ -95,7 +113,9 @@ static void permute_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::permute_backward(g0, dims);
   }
 }
-static constinit const NodeType permute_type = {"permute", permute_apply, destroy_saved<permute_saved>, sizeof(permute_saved), false};
+static constinit const NodeType permute_type = {"permute", permute_apply,
+                                                destroy_saved<permute_saved>, sizeof(permute_saved),
+                                                false};
 static TensorRef permute_autograd(Call c, const Tensor& self, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_permute, c.keys & kBelowAutograd, self, dims);
@@ -109,9 +129,13 @@ static TensorRef permute_autograd(Call c, const Tensor& self, Ints dims) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo permute_args[] = {{"self", ArgType::kTensor, false, false}, {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema permute_schema = {"permute", "permute", "permute(self: Tensor, dims: Dims) -> Tensor", permute_args, 2, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_permute = make_op<TensorRef, const Tensor&, Ints>(&permute_schema, impl::permute, permute_autograd);
+static constexpr ArgInfo permute_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dims", ArgType::kDims, false, false}};
+static constexpr OpSchema permute_schema = {"permute", "permute",
+                                            "permute(self: Tensor, dims: Dims) -> Tensor",
+                                            permute_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_permute = make_op<TensorRef, const Tensor&,
+    Ints>(&permute_schema, impl::permute, permute_autograd);
 
 // ---- expand ----
 struct expand_saved {
@@ -125,7 +149,8 @@ static void expand_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::sum_to_size(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType expand_type = {"expand", expand_apply, destroy_saved<expand_saved>, sizeof(expand_saved), false};
+static constinit const NodeType expand_type = {"expand", expand_apply, destroy_saved<expand_saved>,
+                                               sizeof(expand_saved), false};
 static TensorRef expand_autograd(Call c, const Tensor& self, Ints size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_expand, c.keys & kBelowAutograd, self, size);
@@ -139,9 +164,13 @@ static TensorRef expand_autograd(Call c, const Tensor& self, Ints size) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo expand_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema expand_schema = {"expand", "expand", "expand(self: Tensor, size: Size) -> Tensor", expand_args, 2, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, const Tensor&, Ints>(&expand_schema, impl::expand, expand_autograd);
+static constexpr ArgInfo expand_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"size", ArgType::kSize, false, false}};
+static constexpr OpSchema expand_schema = {"expand", "expand",
+                                           "expand(self: Tensor, size: Size) -> Tensor",
+                                           expand_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, const Tensor&,
+    Ints>(&expand_schema, impl::expand, expand_autograd);
 
 // ---- squeeze ----
 struct squeeze_saved {
@@ -155,7 +184,9 @@ static void squeeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::reshape(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType squeeze_type = {"squeeze", squeeze_apply, destroy_saved<squeeze_saved>, sizeof(squeeze_saved), false};
+static constinit const NodeType squeeze_type = {"squeeze", squeeze_apply,
+                                                destroy_saved<squeeze_saved>, sizeof(squeeze_saved),
+                                                false};
 static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_squeeze, c.keys & kBelowAutograd, self);
@@ -170,8 +201,10 @@ static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo squeeze_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema squeeze_schema = {"squeeze", "squeeze", "squeeze(self: Tensor) -> Tensor", squeeze_args, 1, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&)> op_squeeze = make_op<TensorRef, const Tensor&>(&squeeze_schema, impl::squeeze, squeeze_autograd);
+static constexpr OpSchema squeeze_schema = {"squeeze", "squeeze", "squeeze(self: Tensor) -> Tensor",
+                                            squeeze_args, 1, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_squeeze =
+    make_op<TensorRef, const Tensor&>(&squeeze_schema, impl::squeeze, squeeze_autograd);
 
 // ---- squeeze_dims ----
 struct squeeze_dims_saved {
@@ -185,7 +218,9 @@ static void squeeze_dims_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::reshape(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType squeeze_dims_type = {"squeeze", squeeze_dims_apply, destroy_saved<squeeze_dims_saved>, sizeof(squeeze_dims_saved), false};
+static constinit const NodeType squeeze_dims_type = {"squeeze", squeeze_dims_apply,
+                                                     destroy_saved<squeeze_dims_saved>,
+                                                     sizeof(squeeze_dims_saved), false};
 static TensorRef squeeze_dims_autograd(Call c, const Tensor& self, Ints dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_squeeze_dims, c.keys & kBelowAutograd, self, dim);
@@ -199,9 +234,13 @@ static TensorRef squeeze_dims_autograd(Call c, const Tensor& self, Ints dim) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDims, false, false}};
-static constexpr OpSchema squeeze_dims_schema = {"squeeze_dims", "squeeze_dims", "squeeze_dims(self: Tensor, dim: Dims) -> Tensor", squeeze_dims_args, 2, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims = make_op<TensorRef, const Tensor&, Ints>(&squeeze_dims_schema, impl::squeeze_dims, squeeze_dims_autograd);
+static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDims, false, false}};
+static constexpr OpSchema squeeze_dims_schema = {"squeeze_dims", "squeeze_dims",
+                                                 "squeeze_dims(self: Tensor, dim: Dims) -> Tensor",
+                                                 squeeze_dims_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims = make_op<TensorRef, const Tensor&,
+    Ints>(&squeeze_dims_schema, impl::squeeze_dims, squeeze_dims_autograd);
 
 // ---- unsqueeze ----
 struct unsqueeze_saved {
@@ -216,7 +255,9 @@ static void unsqueeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::squeeze_dim(g0, dim);
   }
 }
-static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply, destroy_saved<unsqueeze_saved>, sizeof(unsqueeze_saved), false};
+static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply,
+                                                  destroy_saved<unsqueeze_saved>,
+                                                  sizeof(unsqueeze_saved), false};
 static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unsqueeze, c.keys & kBelowAutograd, self, dim);
@@ -230,9 +271,13 @@ static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo unsqueeze_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema unsqueeze_schema = {"unsqueeze", "unsqueeze", "unsqueeze(self: Tensor, dim: Dim) -> Tensor", unsqueeze_args, 2, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef, const Tensor&, int64_t>(&unsqueeze_schema, impl::unsqueeze, unsqueeze_autograd);
+static constexpr ArgInfo unsqueeze_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dim", ArgType::kDim, false, false}};
+static constexpr OpSchema unsqueeze_schema = {"unsqueeze", "unsqueeze",
+                                              "unsqueeze(self: Tensor, dim: Dim) -> Tensor",
+                                              unsqueeze_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef, const Tensor&,
+    int64_t>(&unsqueeze_schema, impl::unsqueeze, unsqueeze_autograd);
 
 // ---- select ----
 struct select_saved {
@@ -250,7 +295,8 @@ static void select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::select_backward(g0, Ints(s.self_shape), dim, index);
   }
 }
-static constinit const NodeType select_type = {"select", select_apply, destroy_saved<select_saved>, sizeof(select_saved), false};
+static constinit const NodeType select_type = {"select", select_apply, destroy_saved<select_saved>,
+                                               sizeof(select_saved), false};
 static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_t index) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_select, c.keys & kBelowAutograd, self, dim, index);
@@ -266,9 +312,15 @@ static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_schema = {"select", "select", "select(self: Tensor, dim: Dim, index: Index) -> Tensor", select_args, 3, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&select_schema, impl::select, select_autograd);
+static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"index", ArgType::kIndex, false, false}};
+static constexpr OpSchema select_schema = {"select", "select",
+                                           "select(self: Tensor, dim: Dim, index: Index) -> Tensor",
+                                           select_args, 3, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t>(&select_schema, impl::select,
+                                                        select_autograd);
 
 // ---- select_backward ----
 struct select_backward_saved {
@@ -285,8 +337,11 @@ static void select_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::select(g0, dim, index);
   }
 }
-static constinit const NodeType select_backward_type = {"select_backward", select_backward_apply, destroy_saved<select_backward_saved>, sizeof(select_backward_saved), false};
-static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim, int64_t index) {
+static constinit const NodeType select_backward_type = {"select_backward", select_backward_apply,
+                                                        destroy_saved<select_backward_saved>,
+                                                        sizeof(select_backward_saved), false};
+static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
+                                          int64_t index) {
   const bool n0 = needs_grad(grad);
   if (!(n0)) return redispatch(op_select_backward, c.keys & kBelowAutograd, grad, size, dim, index);
   NodeRef node = new_node(&select_backward_type, 1, 1);
@@ -300,9 +355,16 @@ static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size,
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo select_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, false}, {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_backward_schema = {"select_backward", "select_backward", "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor", select_backward_args, 4, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t>(&select_backward_schema, impl::select_backward, select_backward_autograd);
+static constexpr ArgInfo select_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                   {"size", ArgType::kSize, false, false},
+                                                   {"dim", ArgType::kDim, false, false},
+                                                   {"index", ArgType::kIndex, false, false}};
+static constexpr OpSchema select_backward_schema = {"select_backward", "select_backward",
+    "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor",
+    select_backward_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward =
+    make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t>(&select_backward_schema,
+    impl::select_backward, select_backward_autograd);
 
 // ---- slice_backward ----
 struct slice_backward_saved {
@@ -323,10 +385,14 @@ static void slice_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::slice(g0, dim, start, end, step);
   }
 }
-static constinit const NodeType slice_backward_type = {"slice_backward", slice_backward_apply, destroy_saved<slice_backward_saved>, sizeof(slice_backward_saved), false};
-static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
+static constinit const NodeType slice_backward_type = {"slice_backward", slice_backward_apply,
+                                                       destroy_saved<slice_backward_saved>,
+                                                       sizeof(slice_backward_saved), false};
+static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
+                                         Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(grad);
-  if (!(n0)) return redispatch(op_slice_backward, c.keys & kBelowAutograd, grad, size, dim, start, end, step);
+  if (!(n0)) return redispatch(op_slice_backward, c.keys & kBelowAutograd, grad, size, dim, start,
+                               end, step);
   NodeRef node = new_node(&slice_backward_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) slice_backward_saved;
@@ -336,18 +402,31 @@ static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, 
   s.start = start;
   s.end = end;
   s.step = step;
-  auto out = redispatch(op_slice_backward, c.keys & kBelowAutograd, grad, size, dim, start, end, step);
+  auto out = redispatch(op_slice_backward, c.keys & kBelowAutograd, grad, size, dim, start, end,
+                        step);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo slice_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kOptInt, false, false}, {"end", ArgType::kOptInt, false, false}, {"step", ArgType::kInt, false, false}};
-static constexpr OpSchema slice_backward_schema = {"slice_backward", "slice_backward", "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) -> Tensor", slice_backward_args, 6, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_backward_schema, impl::slice_backward, slice_backward_autograd);
+static constexpr ArgInfo slice_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                  {"size", ArgType::kSize, false, false},
+                                                  {"dim", ArgType::kDim, false, false},
+                                                  {"start", ArgType::kOptInt, false, false},
+                                                  {"end", ArgType::kOptInt, false, false},
+                                                  {"step", ArgType::kInt, false, false}};
+static constexpr OpSchema slice_backward_schema = {"slice_backward", "slice_backward",
+    "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) -> "
+    "Tensor", slice_backward_args, 6, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
+                       int64_t)> op_slice_backward = make_op<TensorRef, const Tensor&, Ints,
+    int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_backward_schema, impl::slice_backward,
+                                                  slice_backward_autograd);
 
 // ---- detach ----
 static constexpr ArgInfo detach_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema detach_schema = {"detach", "detach", "detach(self: Tensor) -> Tensor", detach_args, 1, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tensor&>(&detach_schema, impl::detach, nullptr);
+static constexpr OpSchema detach_schema = {"detach", "detach", "detach(self: Tensor) -> Tensor",
+                                           detach_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tensor&>(&detach_schema,
+    impl::detach, nullptr);
 
 // ---- slice ----
 struct slice_saved {
@@ -369,8 +448,10 @@ static void slice_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::slice_backward(g0, Ints(s.self_shape), dim, start, end, step);
   }
 }
-static constinit const NodeType slice_type = {"slice", slice_apply, destroy_saved<slice_saved>, sizeof(slice_saved), false};
-static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
+static constinit const NodeType slice_type = {"slice", slice_apply, destroy_saved<slice_saved>,
+                                              sizeof(slice_saved), false};
+static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start,
+                                Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_slice, c.keys & kBelowAutograd, self, dim, start, end, step);
   NodeRef node = new_node(&slice_type, 1, 1);
@@ -387,9 +468,19 @@ static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"start", ArgType::kOptInt, false, true}, {"end", ArgType::kOptInt, false, true}, {"step", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema slice_schema = {"slice", "slice", "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) -> Tensor", slice_args, 5, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice = make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema, impl::slice, slice_autograd);
+static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                          {.i = 0}}, {"start", ArgType::kOptInt, false, true},
+                                         {"end", ArgType::kOptInt, false, true},
+                                         {"step", ArgType::kInt, false, true, 0, ArgDefault::kInt,
+                                          {.i = 1}}};
+static constexpr OpSchema slice_schema =
+    {"slice", "slice",
+    "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) "
+    "-> Tensor", slice_args, 5, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice =
+    make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema,
+    impl::slice, slice_autograd);
 
 // ---- as_strided ----
 struct as_strided_saved {
@@ -408,13 +499,18 @@ static void as_strided_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     const auto& stride = s.stride;
     const auto& storage_offset = s.storage_offset;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::as_strided_backward(g0, Ints(s.self_shape), Ints(s.self_strides), s.self_offset, size, stride, storage_offset);
+    out[0] = formula::as_strided_backward(g0, Ints(s.self_shape), Ints(s.self_strides),
+                                          s.self_offset, size, stride, storage_offset);
   }
 }
-static constinit const NodeType as_strided_type = {"as_strided", as_strided_apply, destroy_saved<as_strided_saved>, sizeof(as_strided_saved), false};
-static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints stride, Opt<int64_t> storage_offset) {
+static constinit const NodeType as_strided_type = {"as_strided", as_strided_apply,
+                                                   destroy_saved<as_strided_saved>,
+                                                   sizeof(as_strided_saved), false};
+static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints stride,
+                                     Opt<int64_t> storage_offset) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_as_strided, c.keys & kBelowAutograd, self, size, stride, storage_offset);
+  if (!(n0)) return redispatch(op_as_strided, c.keys & kBelowAutograd, self, size, stride,
+                               storage_offset);
   NodeRef node = new_node(&as_strided_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) as_strided_saved;
@@ -430,9 +526,16 @@ static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"storage_offset", ArgType::kOptInt, false, true}};
-static constexpr OpSchema as_strided_schema = {"as_strided", "as_strided", "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor", as_strided_args, 4, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided = make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema, impl::as_strided, as_strided_autograd);
+static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, false},
+                                              {"storage_offset", ArgType::kOptInt, false, true}};
+static constexpr OpSchema as_strided_schema = {"as_strided", "as_strided",
+    "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor",
+    as_strided_args, 4, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema,
+    impl::as_strided, as_strided_autograd);
 
 // ---- as_strided_scatter ----
 struct as_strided_scatter_saved {
@@ -459,11 +562,15 @@ static void as_strided_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::as_strided(op::restride(g0, Ints(s.self_strides)), size, stride, offset);
   }
 }
-static constinit const NodeType as_strided_scatter_type = {"as_strided_scatter", as_strided_scatter_apply, destroy_saved<as_strided_scatter_saved>, sizeof(as_strided_scatter_saved), false};
-static TensorRef as_strided_scatter_autograd(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride, int64_t offset) {
+static constinit const NodeType as_strided_scatter_type = {"as_strided_scatter",
+    as_strided_scatter_apply, destroy_saved<as_strided_scatter_saved>,
+    sizeof(as_strided_scatter_saved), false};
+static TensorRef as_strided_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
+                                             Ints size, Ints stride, int64_t offset) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
-  if (!(n0 | n1)) return redispatch(op_as_strided_scatter, c.keys & kBelowAutograd, self, src, size, stride, offset);
+  if (!(n0 | n1)) return redispatch(op_as_strided_scatter, c.keys & kBelowAutograd, self, src, size,
+                                    stride, offset);
   NodeRef node = new_node(&as_strided_scatter_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) as_strided_scatter_saved;
@@ -474,23 +581,45 @@ static TensorRef as_strided_scatter_autograd(Call c, const Tensor& self, const T
   s.stride = Shape(stride);
   s.offset = offset;
   s.self_strides = Shape(self.strides());
-  auto out = redispatch(op_as_strided_scatter, c.keys & kBelowAutograd, self, src, size, stride, offset);
+  auto out = redispatch(op_as_strided_scatter, c.keys & kBelowAutograd, self, src, size, stride,
+                        offset);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false}, {"offset", ArgType::kInt, false, false}};
-static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as_strided_scatter", "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor", as_strided_scatter_args, 5, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter = make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_scatter_schema, impl::as_strided_scatter, as_strided_scatter_autograd);
+static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"src", ArgType::kTensor, false, false},
+                                                      {"size", ArgType::kSize, false, false},
+                                                      {"stride", ArgType::kSize, false, false},
+                                                      {"offset", ArgType::kInt, false, false}};
+static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as_strided_scatter",
+    "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> "
+    "Tensor", as_strided_scatter_args, 5, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints,
+            int64_t>(&as_strided_scatter_schema, impl::as_strided_scatter,
+                     as_strided_scatter_autograd);
 
 // ---- flatten ----
-static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false}, {"start_dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"end_dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema flatten_schema = {"flatten", "flatten", "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten = make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
+static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"start_dim", ArgType::kDim, false, true, 0,
+                                            ArgDefault::kInt, {.i = 0}},
+                                           {"end_dim", ArgType::kDim, false, true, 0,
+                                            ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema flatten_schema = {"flatten", "flatten",
+    "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
 
 // ---- unflatten ----
-static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"sizes", ArgType::kSize, false, false}};
-static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten", "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten = make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, impl::unflatten, nullptr);
+static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"dim", ArgType::kDim, false, false},
+                                             {"sizes", ArgType::kSize, false, false}};
+static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten",
+    "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten =
+    make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, impl::unflatten, nullptr);
 
 // ---- unbind ----
 struct unbind_saved {
@@ -505,7 +634,8 @@ static void unbind_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::stack(all_grads, dim);
   }
 }
-static constinit const NodeType unbind_type = {"unbind", unbind_apply, destroy_saved<unbind_saved>, sizeof(unbind_saved), false};
+static constinit const NodeType unbind_type = {"unbind", unbind_apply, destroy_saved<unbind_saved>,
+                                               sizeof(unbind_saved), false};
 static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unbind, c.keys & kBelowAutograd, self, dim);
@@ -519,14 +649,26 @@ static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));
   return out;
 }
-static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
-static constexpr OpSchema unbind_schema = {"unbind", "unbind", "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", unbind_args, 2, -1, true, false, false, true};
-constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&, int64_t>(&unbind_schema, impl::unbind, unbind_autograd);
+static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                           {.i = 0}}};
+static constexpr OpSchema unbind_schema = {"unbind", "unbind",
+                                           "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]",
+                                           unbind_args, 2, -1, true, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&,
+    int64_t>(&unbind_schema, impl::unbind, unbind_autograd);
 
 // ---- narrow ----
-static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}, {"start", ArgType::kIndex, false, false}, {"length", ArgType::kInt, false, false}};
-static constexpr OpSchema narrow_schema = {"narrow", "narrow", "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, impl::narrow, nullptr);
+static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"start", ArgType::kIndex, false, false},
+                                          {"length", ArgType::kInt, false, false}};
+static constexpr OpSchema narrow_schema = {"narrow", "narrow",
+    "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, impl::narrow,
+    nullptr);
 
 // ---- diagonal ----
 struct diagonal_saved {
@@ -546,8 +688,11 @@ static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::diagonal_backward(g0, Ints(s.self_shape), offset, dim1, dim2);
   }
 }
-static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply, destroy_saved<diagonal_saved>, sizeof(diagonal_saved), false};
-static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply,
+                                                 destroy_saved<diagonal_saved>,
+                                                 sizeof(diagonal_saved), false};
+static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, int64_t dim1,
+                                   int64_t dim2) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_diagonal, c.keys & kBelowAutograd, self, offset, dim1, dim2);
   NodeRef node = new_node(&diagonal_type, 1, 1);
@@ -563,9 +708,19 @@ static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, i
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false}, {"offset", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dim1", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}, {"dim2", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal", "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor", diagonal_args, 4, 1, true, false, false, true};
-constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal = make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, impl::diagonal, diagonal_autograd);
+static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"offset", ArgType::kInt, false, true, 0,
+                                             ArgDefault::kInt, {.i = 0}},
+                                            {"dim1", ArgType::kDim, false, true, 0,
+                                             ArgDefault::kInt, {.i = 0}},
+                                            {"dim2", ArgType::kDim, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal",
+    "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor",
+    diagonal_args, 4, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, impl::diagonal,
+    diagonal_autograd);
 
 // ---- diagonal_backward ----
 struct diagonal_backward_saved {
@@ -584,10 +739,14 @@ static void diagonal_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[0] = op::diagonal(g0, offset, dim1, dim2);
   }
 }
-static constinit const NodeType diagonal_backward_type = {"diagonal_backward", diagonal_backward_apply, destroy_saved<diagonal_backward_saved>, sizeof(diagonal_backward_saved), false};
-static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset, int64_t dim1, int64_t dim2) {
+static constinit const NodeType diagonal_backward_type = {"diagonal_backward",
+    diagonal_backward_apply, destroy_saved<diagonal_backward_saved>,
+    sizeof(diagonal_backward_saved), false};
+static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset,
+                                            int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(grad);
-  if (!(n0)) return redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset, dim1, dim2);
+  if (!(n0)) return redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset,
+                               dim1, dim2);
   NodeRef node = new_node(&diagonal_backward_type, 1, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) diagonal_backward_saved;
@@ -596,18 +755,29 @@ static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints siz
   s.offset = offset;
   s.dim1 = dim1;
   s.dim2 = dim2;
-  auto out = redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset, dim1, dim2);
+  auto out = redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset, dim1,
+                        dim2);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false}, {"offset", ArgType::kInt, false, false}, {"dim1", ArgType::kDim, false, false}, {"dim2", ArgType::kDim, false, false}};
-static constexpr OpSchema diagonal_backward_schema = {"diagonal_backward", "diagonal_backward", "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor", diagonal_backward_args, 5, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward = make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema, impl::diagonal_backward, diagonal_backward_autograd);
+static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                     {"size", ArgType::kSize, false, false},
+                                                     {"offset", ArgType::kInt, false, false},
+                                                     {"dim1", ArgType::kDim, false, false},
+                                                     {"dim2", ArgType::kDim, false, false}};
+static constexpr OpSchema diagonal_backward_schema = {"diagonal_backward", "diagonal_backward",
+    "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor",
+    diagonal_backward_args, 5, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward =
+    make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema,
+    impl::diagonal_backward, diagonal_backward_autograd);
 
 // ---- real ----
 static constexpr ArgInfo real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema real_schema = {"real", "real", "real(self: Tensor) -> Tensor", real_args, 1, 1, false, false, true, true};
-constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema, impl::real, nullptr);
+static constexpr OpSchema real_schema = {"real", "real", "real(self: Tensor) -> Tensor", real_args,
+                                         1, 1, false, false, true, true};
+constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema,
+    impl::real, nullptr);
 
 // ---- view_as_real ----
 struct view_as_real_saved {
@@ -620,7 +790,9 @@ static void view_as_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::view_as_complex(op::contiguous(g0));
   }
 }
-static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply, destroy_saved<view_as_real_saved>, sizeof(view_as_real_saved), false};
+static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply,
+                                                     destroy_saved<view_as_real_saved>,
+                                                     sizeof(view_as_real_saved), false};
 static TensorRef view_as_real_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_view_as_real, c.keys & kBelowAutograd, self);
@@ -634,8 +806,12 @@ static TensorRef view_as_real_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo view_as_real_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema view_as_real_schema = {"view_as_real", "view_as_real", "view_as_real(self: Tensor) -> Tensor", view_as_real_args, 1, 1, true, false, true, true};
-constinit Op<TensorRef(const Tensor&)> op_view_as_real = make_op<TensorRef, const Tensor&>(&view_as_real_schema, impl::view_as_real, view_as_real_autograd);
+static constexpr OpSchema view_as_real_schema = {"view_as_real", "view_as_real",
+                                                 "view_as_real(self: Tensor) -> Tensor",
+                                                 view_as_real_args, 1, 1, true, false, true, true};
+constinit Op<TensorRef(const Tensor&)> op_view_as_real =
+    make_op<TensorRef, const Tensor&>(&view_as_real_schema, impl::view_as_real,
+                                      view_as_real_autograd);
 
 // ---- view_as_complex ----
 struct view_as_complex_saved {
@@ -648,7 +824,9 @@ static void view_as_complex_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::view_as_real(op::contiguous(g0));
   }
 }
-static constinit const NodeType view_as_complex_type = {"view_as_complex", view_as_complex_apply, destroy_saved<view_as_complex_saved>, sizeof(view_as_complex_saved), false};
+static constinit const NodeType view_as_complex_type = {"view_as_complex", view_as_complex_apply,
+                                                        destroy_saved<view_as_complex_saved>,
+                                                        sizeof(view_as_complex_saved), false};
 static TensorRef view_as_complex_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_view_as_complex, c.keys & kBelowAutograd, self);
@@ -662,8 +840,13 @@ static TensorRef view_as_complex_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo view_as_complex_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema view_as_complex_schema = {"view_as_complex", "view_as_complex", "view_as_complex(self: Tensor) -> Tensor", view_as_complex_args, 1, 1, true, false, true, true};
-constinit Op<TensorRef(const Tensor&)> op_view_as_complex = make_op<TensorRef, const Tensor&>(&view_as_complex_schema, impl::view_as_complex, view_as_complex_autograd);
+static constexpr OpSchema view_as_complex_schema = {"view_as_complex", "view_as_complex",
+                                                    "view_as_complex(self: Tensor) -> Tensor",
+                                                    view_as_complex_args, 1, 1, true, false, true,
+                                                    true};
+constinit Op<TensorRef(const Tensor&)> op_view_as_complex =
+    make_op<TensorRef, const Tensor&>(&view_as_complex_schema, impl::view_as_complex,
+                                      view_as_complex_autograd);
 
 // ---- restride ----
 struct restride_saved {
@@ -676,7 +859,9 @@ static void restride_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType restride_type = {"restride", restride_apply, destroy_saved<restride_saved>, sizeof(restride_saved), false};
+static constinit const NodeType restride_type = {"restride", restride_apply,
+                                                 destroy_saved<restride_saved>,
+                                                 sizeof(restride_saved), false};
 static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_restride, c.keys & kBelowAutograd, self, stride);
@@ -689,8 +874,12 @@ static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false}, {"stride", ArgType::kSize, false, false}};
-static constexpr OpSchema restride_schema = {"restride", "restride", "restride(self: Tensor, stride: Size) -> Tensor", restride_args, 2, 1, true, false, true, false};
-constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&, Ints>(&restride_schema, impl::restride, restride_autograd);
+static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"stride", ArgType::kSize, false, false}};
+static constexpr OpSchema restride_schema = {"restride", "restride",
+                                             "restride(self: Tensor, stride: Size) -> Tensor",
+                                             restride_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&,
+    Ints>(&restride_schema, impl::restride, restride_autograd);
 
 }  // namespace TT_NS

@@ -5,7 +5,8 @@
 
 using namespace TT_NS;
 
-tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts, tt_tensor **out) {
+tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts,
+                      tt_tensor **out) {
   clear_out(out);
   return api_call(c, "hardtanh", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -29,7 +30,8 @@ tt_status tt_relu6(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {
 tt_status tt_relu6_(tt_ctx *c, tt_tensor *input) {
   return call_for_none<tt_tensor*>(c, input, op_relu6_);
 }
-tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts, tt_tensor **out) {
+tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts,
+                        tt_tensor **out) {
   clear_out(out);
   return api_call(c, "leaky_relu", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
@@ -66,14 +68,17 @@ tt_status tt_gelu(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, t
   return api_call(c, "gelu", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
-    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
+    const int64_t o_approximate = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
     give(x, out, op::gelu(tensor_arg(input, "input", 0), o_approximate));
   });
 }
-tt_status tt_gelu_into(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor *dst) {
+tt_status tt_gelu_into(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts,
+                       tt_tensor *dst) {
   return api_call(c, "gelu_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
+    const int64_t o_approximate = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
     op::gelu_into(tensor_arg(input, "input", 0), o_approximate, mutable_arg(dst, "dst", 2));
   });
 }
@@ -89,7 +94,8 @@ tt_status tt_mish(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {
 tt_status tt_mish_(tt_ctx *c, tt_tensor *input) {
   return call_for_none<tt_tensor*>(c, input, op_mish_);
 }
-tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor **out) {
+tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts,
+                      tt_tensor **out) {
   clear_out(out);
   return api_call(c, "softplus", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -99,12 +105,14 @@ tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts 
     give(x, out, op::softplus(tensor_arg(input, "input", 0), o_beta, o_threshold));
   });
 }
-tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts, tt_tensor *dst) {
+tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts,
+                           tt_tensor *dst) {
   return api_call(c, "softplus_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const double o_beta = opts_has(opts, 0) ? double(opts->beta) : double(1.0);
     const double o_threshold = opts_has(opts, 1) ? double(opts->threshold) : double(20.0);
-    op::softplus_into(tensor_arg(input, "input", 0), o_beta, o_threshold, mutable_arg(dst, "dst", 3));
+    op::softplus_into(tensor_arg(input, "input", 0), o_beta, o_threshold,
+                      mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_logsigmoid(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {

@@ -12,7 +12,8 @@ tt_status tt_add(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_te
     give(x, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
   });
 }
-tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts, tt_tensor **out) {
+tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                    const tt_add_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call_inline(c, "add", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
     out_arg(out, "out", 3);
@@ -35,26 +36,33 @@ tt_status tt_add_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const t
 }
 tt_status tt_add_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
-    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>, mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>,
+                 mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts, tt_tensor *dst) {
+tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         const tt_add_opts *opts, tt_tensor *dst) {
   return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha,
+                 mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_add_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, out, op_add_scalar);
+  return call_for_one<const tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, out,
+      op_add_scalar);
 }
 tt_status tt_add_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, out, op_add_scalar);
+  return call_for_one<const tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, out,
+      op_add_scalar);
 }
 tt_status tt_add_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>, out, op_add_scalar);
+  return call_for_one<const tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other,
+      &kScalar<1>, out, op_add_scalar);
 }
-tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor **out) {
+tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                           const tt_add_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "add", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -64,15 +72,19 @@ tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *ot
   });
 }
 tt_status tt_add_f64_(tt_ctx *c, tt_tensor *self, double other) {
-  return call_for_none<tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, op_add_scalar_);
+  return call_for_none<tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>,
+      op_add_scalar_);
 }
 tt_status tt_add_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
-  return call_for_none<tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, op_add_scalar_);
+  return call_for_none<tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>,
+      op_add_scalar_);
 }
 tt_status tt_add_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
-  return call_for_none<tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>, op_add_scalar_);
+  return call_for_none<tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>,
+      op_add_scalar_);
 }
-tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts) {
+tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
+                            const tt_add_opts *opts) {
   return api_call(c, "add_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
@@ -80,25 +92,33 @@ tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, 
   });
 }
 tt_status tt_add_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_add_scalar_into);
+  return call_for_none<const tt_tensor*, double, const Scalar*, tt_tensor*>(c, self, other,
+      &kScalar<1>, dst, op_add_scalar_into);
 }
 tt_status tt_add_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_add_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, const Scalar*, tt_tensor*>(c, self, other,
+      &kScalar<1>, dst, op_add_scalar_into);
 }
-tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_add_scalar_into);
+tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, const Scalar*, tt_tensor*>(c, self,
+      other, &kScalar<1>, dst, op_add_scalar_into);
 }
-tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_add_opts *opts, tt_tensor *dst) {
+tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                const tt_add_opts *opts, tt_tensor *dst) {
   return api_call(c, "add_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha,
+                 mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_sub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const Scalar*>(c, self, other, &kScalar<1>, out, op_sub);
+  return call_for_one<const tt_tensor*, const tt_tensor*, const Scalar*>(c, self, other,
+      &kScalar<1>, out, op_sub);
 }
-tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts, tt_tensor **out) {
+tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                    const tt_sub_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "sub", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -108,7 +128,8 @@ tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, co
   });
 }
 tt_status tt_sub_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
-  return call_for_none<tt_tensor*, const tt_tensor*, const Scalar*>(c, self, other, &kScalar<1>, op_sub_);
+  return call_for_none<tt_tensor*, const tt_tensor*, const Scalar*>(c, self, other, &kScalar<1>,
+      op_sub_);
 }
 tt_status tt_sub_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts) {
   return api_call(c, "sub_", [=]([[maybe_unused]] Ctx& x) {
@@ -118,25 +139,32 @@ tt_status tt_sub_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const t
   });
 }
 tt_status tt_sub_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_sub_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, const Scalar*, tt_tensor*>(c, self,
+      other, &kScalar<1>, dst, op_sub_into);
 }
-tt_status tt_sub_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts, tt_tensor *dst) {
+tt_status tt_sub_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         const tt_sub_opts *opts, tt_tensor *dst) {
   return api_call(c, "sub_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    op::sub_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
+    op::sub_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha,
+                 mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_sub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, out, op_sub_scalar);
+  return call_for_one<const tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, out,
+      op_sub_scalar);
 }
 tt_status tt_sub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, out, op_sub_scalar);
+  return call_for_one<const tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, out,
+      op_sub_scalar);
 }
 tt_status tt_sub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>, out, op_sub_scalar);
+  return call_for_one<const tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other,
+      &kScalar<1>, out, op_sub_scalar);
 }
-tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor **out) {
+tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                           const tt_sub_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "sub", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -146,15 +174,19 @@ tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *ot
   });
 }
 tt_status tt_sub_f64_(tt_ctx *c, tt_tensor *self, double other) {
-  return call_for_none<tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, op_sub_scalar_);
+  return call_for_none<tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>,
+      op_sub_scalar_);
 }
 tt_status tt_sub_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
-  return call_for_none<tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, op_sub_scalar_);
+  return call_for_none<tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>,
+      op_sub_scalar_);
 }
 tt_status tt_sub_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
-  return call_for_none<tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>, op_sub_scalar_);
+  return call_for_none<tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>,
+      op_sub_scalar_);
 }
-tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts) {
+tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
+                            const tt_sub_opts *opts) {
   return api_call(c, "sub_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
@@ -162,25 +194,33 @@ tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, 
   });
 }
 tt_status tt_sub_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_sub_scalar_into);
+  return call_for_none<const tt_tensor*, double, const Scalar*, tt_tensor*>(c, self, other,
+      &kScalar<1>, dst, op_sub_scalar_into);
 }
 tt_status tt_sub_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_sub_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, const Scalar*, tt_tensor*>(c, self, other,
+      &kScalar<1>, dst, op_sub_scalar_into);
 }
-tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, const Scalar*, tt_tensor*>(c, self, other, &kScalar<1>, dst, op_sub_scalar_into);
+tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, const Scalar*, tt_tensor*>(c, self,
+      other, &kScalar<1>, dst, op_sub_scalar_into);
 }
-tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_sub_opts *opts, tt_tensor *dst) {
+tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                const tt_sub_opts *opts, tt_tensor *dst) {
   return api_call(c, "sub_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha, mutable_arg(dst, "dst", 3));
+    op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha,
+                 mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_rsub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const Scalar*>(c, self, other, &kScalar<1>, out, op_rsub);
+  return call_for_one<const tt_tensor*, const tt_tensor*, const Scalar*>(c, self, other,
+      &kScalar<1>, out, op_rsub);
 }
-tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_rsub_opts *opts, tt_tensor **out) {
+tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                     const tt_rsub_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "rsub", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -190,15 +230,20 @@ tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, c
   });
 }
 tt_status tt_rsub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, out, op_rsub_scalar);
+  return call_for_one<const tt_tensor*, double, const Scalar*>(c, self, other, &kScalar<1>, out,
+      op_rsub_scalar);
 }
 tt_status tt_rsub_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, out, op_rsub_scalar);
+  return call_for_one<const tt_tensor*, int64_t, const Scalar*>(c, self, other, &kScalar<1>, out,
+      op_rsub_scalar);
 }
-tt_status tt_rsub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other, &kScalar<1>, out, op_rsub_scalar);
+tt_status tt_rsub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                         tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*, const Scalar*>(c, self, other,
+      &kScalar<1>, out, op_rsub_scalar);
 }
-tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_rsub_opts *opts, tt_tensor **out) {
+tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            const tt_rsub_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "rsub", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -221,7 +266,8 @@ tt_status tt_mul_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
 }
 tt_status tt_mul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return api_call_inline(c, "mul_into", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
-    op::mul_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), mutable_arg(dst, "dst", 2));
+    op::mul_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
+                 mutable_arg(dst, "dst", 2));
   });
 }
 tt_status tt_mul_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
@@ -243,114 +289,150 @@ tt_status tt_mul_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_mul_scalar_);
 }
 tt_status tt_mul_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_mul_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_mul_scalar_into);
 }
 tt_status tt_mul_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_mul_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_mul_scalar_into);
 }
-tt_status tt_mul_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_mul_scalar_into);
+tt_status tt_mul_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_mul_scalar_into);
 }
-tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts, tt_tensor **out) {
+tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts,
+                 tt_tensor **out) {
   clear_out(out);
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    give(x, out, op::div(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
+                         o_rounding_mode));
   });
 }
 tt_status tt_div_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode);
   });
 }
-tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts, tt_tensor *dst) {
+tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                      const tt_div_opts *opts, tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    op::div_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    op::div_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rounding_mode,
+                 mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_div_f64(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts, tt_tensor **out) {
+tt_status tt_div_f64(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts,
+                     tt_tensor **out) {
   clear_out(out);
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
+                         o_rounding_mode));
   });
 }
-tt_status tt_div_i64(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor **out) {
+tt_status tt_div_i64(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts,
+                     tt_tensor **out) {
   clear_out(out);
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
+                         o_rounding_mode));
   });
 }
-tt_status tt_div_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor **out) {
+tt_status tt_div_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                        const tt_div_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
+                         o_rounding_mode));
   });
 }
 tt_status tt_div_f64_(tt_ctx *c, tt_tensor *self, double other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode);
   });
 }
 tt_status tt_div_i64_(tt_ctx *c, tt_tensor *self, int64_t other, const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode);
   });
 }
-tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts) {
+tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
+                         const tt_div_opts *opts) {
   return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
     op::div_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode);
   });
 }
-tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts, tt_tensor *dst) {
+tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts,
+                          tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode,
+                 mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts, tt_tensor *dst) {
+tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts,
+                          tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode,
+                 mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, const tt_div_opts *opts, tt_tensor *dst) {
+tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             const tt_div_opts *opts, tt_tensor *dst) {
   return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_rounding_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode, mutable_arg(dst, "dst", 3));
+    const int64_t o_rounding_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
+    op::div_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_rounding_mode,
+                 mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+tt_status tt_floor_divide(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_floor_divide);
 }
 tt_status tt_floor_divide_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_floor_divide_);
 }
-tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_floor_divide_into);
+tt_status tt_floor_divide_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                               tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_floor_divide_into);
 }
 tt_status tt_floor_divide_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_floor_divide_scalar);
@@ -358,8 +440,10 @@ tt_status tt_floor_divide_f64(tt_ctx *c, const tt_tensor *self, double other, tt
 tt_status tt_floor_divide_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_floor_divide_scalar);
 }
-tt_status tt_floor_divide_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_floor_divide_scalar);
+tt_status tt_floor_divide_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                 tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out,
+      op_floor_divide_scalar);
 }
 tt_status tt_floor_divide_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return call_for_none<tt_tensor*, double>(c, self, other, op_floor_divide_scalar_);
@@ -371,13 +455,18 @@ tt_status tt_floor_divide_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *o
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_floor_divide_scalar_);
 }
 tt_status tt_floor_divide_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_floor_divide_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_floor_divide_scalar_into);
 }
-tt_status tt_floor_divide_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_floor_divide_scalar_into);
+tt_status tt_floor_divide_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                   tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_floor_divide_scalar_into);
 }
-tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_floor_divide_scalar_into);
+tt_status tt_floor_divide_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                      tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_floor_divide_scalar_into);
 }
 tt_status tt_fmod(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_fmod);
@@ -386,7 +475,8 @@ tt_status tt_fmod_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_fmod_);
 }
 tt_status tt_fmod_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_fmod_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_fmod_into);
 }
 tt_status tt_fmod_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_fmod_scalar);
@@ -394,7 +484,8 @@ tt_status tt_fmod_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor 
 tt_status tt_fmod_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_fmod_scalar);
 }
-tt_status tt_fmod_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
+tt_status tt_fmod_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                         tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_fmod_scalar);
 }
 tt_status tt_fmod_f64_(tt_ctx *c, tt_tensor *self, double other) {
@@ -407,13 +498,17 @@ tt_status tt_fmod_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_fmod_scalar_);
 }
 tt_status tt_fmod_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_fmod_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_fmod_scalar_into);
 }
 tt_status tt_fmod_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_fmod_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_fmod_scalar_into);
 }
-tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_fmod_scalar_into);
+tt_status tt_fmod_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                              tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_fmod_scalar_into);
 }
 tt_status tt_remainder(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_remainder);
@@ -421,8 +516,10 @@ tt_status tt_remainder(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
 tt_status tt_remainder_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_remainder_);
 }
-tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_remainder_into);
+tt_status tt_remainder_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_remainder_into);
 }
 tt_status tt_remainder_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_remainder_scalar);
@@ -430,7 +527,8 @@ tt_status tt_remainder_f64(tt_ctx *c, const tt_tensor *self, double other, tt_te
 tt_status tt_remainder_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_remainder_scalar);
 }
-tt_status tt_remainder_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
+tt_status tt_remainder_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                              tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_remainder_scalar);
 }
 tt_status tt_remainder_f64_(tt_ctx *c, tt_tensor *self, double other) {
@@ -443,13 +541,17 @@ tt_status tt_remainder_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *othe
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_remainder_scalar_);
 }
 tt_status tt_remainder_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_remainder_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_remainder_scalar_into);
 }
 tt_status tt_remainder_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_remainder_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_remainder_scalar_into);
 }
-tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_remainder_scalar_into);
+tt_status tt_remainder_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                   tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_remainder_scalar_into);
 }
 tt_status tt_atan2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_atan2);
@@ -458,7 +560,8 @@ tt_status tt_atan2_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_atan2_);
 }
 tt_status tt_atan2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_atan2_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_atan2_into);
 }
 tt_status tt_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_neg);
@@ -476,7 +579,8 @@ tt_status tt_pow_(tt_ctx *c, tt_tensor *self, const tt_tensor *exponent) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, exponent, op_pow_);
 }
 tt_status tt_pow_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, exponent, dst, op_pow_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, exponent, dst,
+      op_pow_into);
 }
 tt_status tt_pow_f64(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, exponent, out, op_pow_scalar);
@@ -484,7 +588,8 @@ tt_status tt_pow_f64(tt_ctx *c, const tt_tensor *self, double exponent, tt_tenso
 tt_status tt_pow_i64(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, exponent, out, op_pow_scalar);
 }
-tt_status tt_pow_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent, tt_tensor **out) {
+tt_status tt_pow_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                        tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, exponent, out, op_pow_scalar);
 }
 tt_status tt_pow_f64_(tt_ctx *c, tt_tensor *self, double exponent) {
@@ -497,13 +602,17 @@ tt_status tt_pow_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *exponent) 
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, exponent, op_pow_scalar_);
 }
 tt_status tt_pow_f64_into(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, exponent, dst, op_pow_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, exponent, dst,
+      op_pow_scalar_into);
 }
 tt_status tt_pow_i64_into(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, exponent, dst, op_pow_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, exponent, dst,
+      op_pow_scalar_into);
 }
-tt_status tt_pow_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, exponent, dst, op_pow_scalar_into);
+tt_status tt_pow_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, exponent, dst,
+      op_pow_scalar_into);
 }
 tt_status tt_pow_base_f64(tt_ctx *c, double self, const tt_tensor *exponent, tt_tensor **out) {
   return call_for_one<double, const tt_tensor*>(c, self, exponent, out, op_pow_base);
@@ -511,45 +620,64 @@ tt_status tt_pow_base_f64(tt_ctx *c, double self, const tt_tensor *exponent, tt_
 tt_status tt_pow_base_i64(tt_ctx *c, int64_t self, const tt_tensor *exponent, tt_tensor **out) {
   return call_for_one<int64_t, const tt_tensor*>(c, self, exponent, out, op_pow_base);
 }
-tt_status tt_pow_base_scalar(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent, tt_tensor **out) {
+tt_status tt_pow_base_scalar(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent,
+                             tt_tensor **out) {
   return call_for_one<const tt_scalar*, const tt_tensor*>(c, self, exponent, out, op_pow_base);
 }
 tt_status tt_pow_base_f64_into(tt_ctx *c, double self, const tt_tensor *exponent, tt_tensor *dst) {
-  return call_for_none<double, const tt_tensor*, tt_tensor*>(c, self, exponent, dst, op_pow_base_into);
+  return call_for_none<double, const tt_tensor*, tt_tensor*>(c, self, exponent, dst,
+      op_pow_base_into);
 }
 tt_status tt_pow_base_i64_into(tt_ctx *c, int64_t self, const tt_tensor *exponent, tt_tensor *dst) {
-  return call_for_none<int64_t, const tt_tensor*, tt_tensor*>(c, self, exponent, dst, op_pow_base_into);
+  return call_for_none<int64_t, const tt_tensor*, tt_tensor*>(c, self, exponent, dst,
+      op_pow_base_into);
 }
-tt_status tt_pow_base_scalar_into(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent, tt_tensor *dst) {
-  return call_for_none<const tt_scalar*, const tt_tensor*, tt_tensor*>(c, self, exponent, dst, op_pow_base_into);
+tt_status tt_pow_base_scalar_into(tt_ctx *c, const tt_scalar *self, const tt_tensor *exponent,
+                                  tt_tensor *dst) {
+  return call_for_none<const tt_scalar*, const tt_tensor*, tt_tensor*>(c, self, exponent, dst,
+      op_pow_base_into);
 }
 tt_status tt_maximum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_maximum);
 }
-tt_status tt_maximum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_maximum_into);
+tt_status tt_maximum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_maximum_into);
 }
 tt_status tt_minimum(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_minimum);
 }
-tt_status tt_minimum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_minimum_into);
+tt_status tt_minimum_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_minimum_into);
 }
-tt_status tt_clamp(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*, const tt_scalar*>(c, self, min, max, out, op_clamp);
+tt_status tt_clamp(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max,
+                   tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*, const tt_scalar*>(c, self, min, max, out,
+      op_clamp);
 }
 tt_status tt_clamp_(tt_ctx *c, tt_tensor *self, const tt_scalar *min, const tt_scalar *max) {
-  return call_for_none<tt_tensor*, const tt_scalar*, const tt_scalar*>(c, self, min, max, op_clamp_);
+  return call_for_none<tt_tensor*, const tt_scalar*, const tt_scalar*>(c, self, min, max,
+      op_clamp_);
 }
-tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min, const tt_scalar *max, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, const tt_scalar*, tt_tensor*>(c, self, min, max, dst, op_clamp_into);
+tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
+                        const tt_scalar *max, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, const tt_scalar*, tt_tensor*>(c, self,
+      min, max, dst, op_clamp_into);
 }
-tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, min, max, out, op_clamp_tensor);
+tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
+                          const tt_tensor *max, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, min, max, out,
+      op_clamp_tensor);
 }
 tt_status tt_clamp_tensor_(tt_ctx *c, tt_tensor *self, const tt_tensor *min, const tt_tensor *max) {
-  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, min, max, op_clamp_tensor_);
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, min, max,
+      op_clamp_tensor_);
 }
-tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, const tt_tensor *max, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, min, max, dst, op_clamp_tensor_into);
+tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
+                               const tt_tensor *max, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self,
+      min, max, dst, op_clamp_tensor_into);
 }

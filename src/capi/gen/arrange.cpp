@@ -5,7 +5,8 @@
 
 using namespace TT_NS;
 
-tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor **out) {
+tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                 const tt_cat_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "cat", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
@@ -14,14 +15,17 @@ tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, 
     give(x, out, op::cat(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim));
   });
 }
-tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_cat_opts *opts, tt_tensor *dst) {
+tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                      const tt_cat_opts *opts, tt_tensor *dst) {
   return api_call(c, "cat_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    op::cat_into(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim, mutable_arg(dst, "dst", 2));
+    op::cat_into(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim,
+                 mutable_arg(dst, "dst", 2));
   });
 }
-tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor **out) {
+tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                   const tt_stack_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "stack", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
@@ -30,14 +34,17 @@ tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors
     give(x, out, op::stack(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim));
   });
 }
-tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, const tt_stack_opts *opts, tt_tensor *dst) {
+tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                        const tt_stack_opts *opts, tt_tensor *dst) {
   return api_call(c, "stack_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    op::stack_into(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim, mutable_arg(dst, "dst", 2));
+    op::stack_into(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim,
+                   mutable_arg(dst, "dst", 2));
   });
 }
-tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts,
+                   tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "split", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
@@ -45,15 +52,19 @@ tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const t
     give_list(x, outs, cap, n_outs, op::split(tensor_arg(self, "self", 0), split_size, o_dim));
   });
 }
-tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes, int64_t n_split_sizes, const tt_split_with_sizes_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes,
+                              int64_t n_split_sizes, const tt_split_with_sizes_opts *opts,
+                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "split_with_sizes", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0), int_list_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
+    give_list(x, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0),
+        int_list_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
   });
 }
-tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts,
+                   tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "chunk", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
@@ -61,38 +72,49 @@ tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_ch
     give_list(x, outs, cap, n_outs, op::chunk(tensor_arg(self, "self", 0), chunks, o_dim));
   });
 }
-tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
+                  tt_tensor **out) {
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dims, n_dims}, out, op_flip);
 }
-tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts,
+                  const int64_t *dims, int64_t n_dims, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "roll", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
-    give(x, out, op::roll(tensor_arg(self, "self", 0), int_list_arg(shifts, n_shifts, "shifts", 1), ints_arg(dims, n_dims, "dims", 2)));
+    give(x, out, op::roll(tensor_arg(self, "self", 0), int_list_arg(shifts, n_shifts, "shifts", 1),
+                          ints_arg(dims, n_dims, "dims", 2)));
   });
 }
-tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{repeats, n_repeats}, out, op_repeat);
+tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats,
+                    tt_tensor **out) {
+  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{repeats, n_repeats}, out,
+                                                 op_repeat);
 }
-tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
+                  tt_tensor **out) {
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dims, n_dims}, out, op_tile);
 }
-tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad, const tt_pad_opts *opts, tt_tensor **out) {
+tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad,
+                 const tt_pad_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "pad", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
-    const int64_t o_mode = opts_has(opts, 0) ? int64_t(enum_arg(opts->mode, "mode", 2, kPaddingValues)) : int64_t(0);
+    const int64_t o_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->mode, "mode", 2, kPaddingValues)) : int64_t(0);
     const Scalar* o_value = opts_has(opts, 1) ? &scalar_arg(&opts->value, "value", 3) : nullptr;
-    give(x, out, op::pad(tensor_arg(input, "input", 0), int_list_arg(pad, n_pad, "pad", 1), o_mode, o_value));
+    give(x, out, op::pad(tensor_arg(input, "input", 0), int_list_arg(pad, n_pad, "pad", 1), o_mode,
+                         o_value));
   });
 }
-tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad, const tt_constant_pad_nd_opts *opts, tt_tensor **out) {
+tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad,
+                             const tt_constant_pad_nd_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "constant_pad_nd", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 2) : kScalar<0>;
-    give(x, out, op::constant_pad_nd(tensor_arg(self, "self", 0), int_list_arg(pad, n_pad, "pad", 1), o_value));
+    give(x, out, op::constant_pad_nd(tensor_arg(self, "self", 0),
+                                     int_list_arg(pad, n_pad, "pad", 1), o_value));
   });
 }

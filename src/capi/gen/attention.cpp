@@ -5,7 +5,10 @@
 
 using namespace TT_NS;
 
-tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, const tt_tensor *key, const tt_tensor *value, const tt_tensor *attn_mask, const tt_scaled_dot_product_attention_opts *opts, tt_tensor **out) {
+tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, const tt_tensor *key,
+                                          const tt_tensor *value, const tt_tensor *attn_mask,
+                                          const tt_scaled_dot_product_attention_opts *opts,
+                                          tt_tensor **out) {
   clear_out(out);
   return api_call(c, "scaled_dot_product_attention", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 9);
@@ -14,7 +17,13 @@ tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, con
     const bool o_is_causal = opts_has(opts, 1) ? bool(opts->is_causal != 0) : bool(false);
     const Opt<double> o_scale = opts_has(opts, 2) ? Opt<double>(opts->scale) : Opt<double>();
     const bool o_enable_gqa = opts_has(opts, 3) ? bool(opts->enable_gqa != 0) : bool(false);
-    Generator* o_generator = opts_has(opts, 4) ? generator_arg(opts->generator, "generator", 8) : nullptr;
-    give(x, out, op::scaled_dot_product_attention(tensor_arg(query, "query", 0), tensor_arg(key, "key", 1), tensor_arg(value, "value", 2), optional_arg(attn_mask, "attn_mask", 3), o_dropout_p, o_is_causal, o_scale, o_enable_gqa, o_generator));
+    Generator* o_generator = opts_has(opts, 4) ? generator_arg(opts->generator, "generator", 8)
+        : nullptr;
+    give(x, out, op::scaled_dot_product_attention(tensor_arg(query, "query", 0),
+                                                  tensor_arg(key, "key", 1),
+                                                  tensor_arg(value, "value", 2),
+                                                  optional_arg(attn_mask, "attn_mask", 3),
+                                                  o_dropout_p, o_is_causal, o_scale, o_enable_gqa,
+                                                  o_generator));
   });
 }

@@ -5,14 +5,17 @@
 
 using namespace TT_NS;
 
-tt_status tt_bitwise_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+tt_status tt_bitwise_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_bitwise_and);
 }
 tt_status tt_bitwise_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_bitwise_and_);
 }
-tt_status tt_bitwise_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_bitwise_and_into);
+tt_status tt_bitwise_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_and_into);
 }
 tt_status tt_bitwise_and_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_bitwise_and_scalar);
@@ -20,8 +23,10 @@ tt_status tt_bitwise_and_f64(tt_ctx *c, const tt_tensor *self, double other, tt_
 tt_status tt_bitwise_and_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_bitwise_and_scalar);
 }
-tt_status tt_bitwise_and_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_bitwise_and_scalar);
+tt_status tt_bitwise_and_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out,
+      op_bitwise_and_scalar);
 }
 tt_status tt_bitwise_and_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return call_for_none<tt_tensor*, double>(c, self, other, op_bitwise_and_scalar_);
@@ -33,13 +38,17 @@ tt_status tt_bitwise_and_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *ot
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_bitwise_and_scalar_);
 }
 tt_status tt_bitwise_and_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_bitwise_and_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_bitwise_and_scalar_into);
 }
 tt_status tt_bitwise_and_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_bitwise_and_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_bitwise_and_scalar_into);
 }
-tt_status tt_bitwise_and_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_bitwise_and_scalar_into);
+tt_status tt_bitwise_and_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                     tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_and_scalar_into);
 }
 tt_status tt_bitwise_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_bitwise_or);
@@ -47,8 +56,10 @@ tt_status tt_bitwise_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other
 tt_status tt_bitwise_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_bitwise_or_);
 }
-tt_status tt_bitwise_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_bitwise_or_into);
+tt_status tt_bitwise_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_or_into);
 }
 tt_status tt_bitwise_or_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_bitwise_or_scalar);
@@ -56,8 +67,10 @@ tt_status tt_bitwise_or_f64(tt_ctx *c, const tt_tensor *self, double other, tt_t
 tt_status tt_bitwise_or_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_bitwise_or_scalar);
 }
-tt_status tt_bitwise_or_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_bitwise_or_scalar);
+tt_status tt_bitwise_or_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                               tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out,
+      op_bitwise_or_scalar);
 }
 tt_status tt_bitwise_or_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return call_for_none<tt_tensor*, double>(c, self, other, op_bitwise_or_scalar_);
@@ -69,22 +82,29 @@ tt_status tt_bitwise_or_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *oth
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_bitwise_or_scalar_);
 }
 tt_status tt_bitwise_or_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_bitwise_or_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_bitwise_or_scalar_into);
 }
 tt_status tt_bitwise_or_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_bitwise_or_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_bitwise_or_scalar_into);
 }
-tt_status tt_bitwise_or_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_bitwise_or_scalar_into);
+tt_status tt_bitwise_or_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                    tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_or_scalar_into);
 }
-tt_status tt_bitwise_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+tt_status tt_bitwise_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_bitwise_xor);
 }
 tt_status tt_bitwise_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_bitwise_xor_);
 }
-tt_status tt_bitwise_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_bitwise_xor_into);
+tt_status tt_bitwise_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_xor_into);
 }
 tt_status tt_bitwise_xor_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_bitwise_xor_scalar);
@@ -92,8 +112,10 @@ tt_status tt_bitwise_xor_f64(tt_ctx *c, const tt_tensor *self, double other, tt_
 tt_status tt_bitwise_xor_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_bitwise_xor_scalar);
 }
-tt_status tt_bitwise_xor_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_bitwise_xor_scalar);
+tt_status tt_bitwise_xor_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out,
+      op_bitwise_xor_scalar);
 }
 tt_status tt_bitwise_xor_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return call_for_none<tt_tensor*, double>(c, self, other, op_bitwise_xor_scalar_);
@@ -105,13 +127,17 @@ tt_status tt_bitwise_xor_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *ot
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_bitwise_xor_scalar_);
 }
 tt_status tt_bitwise_xor_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_bitwise_xor_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_bitwise_xor_scalar_into);
 }
 tt_status tt_bitwise_xor_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_bitwise_xor_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_bitwise_xor_scalar_into);
 }
-tt_status tt_bitwise_xor_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_bitwise_xor_scalar_into);
+tt_status tt_bitwise_xor_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                     tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_xor_scalar_into);
 }
 tt_status tt_bitwise_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_bitwise_not);
@@ -122,23 +148,31 @@ tt_status tt_bitwise_not_(tt_ctx *c, tt_tensor *self) {
 tt_status tt_bitwise_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_bitwise_not_into);
 }
-tt_status tt_bitwise_left_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_bitwise_left_shift);
+tt_status tt_bitwise_left_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out,
+      op_bitwise_left_shift);
 }
 tt_status tt_bitwise_left_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_bitwise_left_shift_);
 }
-tt_status tt_bitwise_left_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_bitwise_left_shift_into);
+tt_status tt_bitwise_left_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                     tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_left_shift_into);
 }
-tt_status tt_bitwise_left_shift_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
+tt_status tt_bitwise_left_shift_f64(tt_ctx *c, const tt_tensor *self, double other,
+                                    tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_bitwise_left_shift_scalar);
 }
-tt_status tt_bitwise_left_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
+tt_status tt_bitwise_left_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                    tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_bitwise_left_shift_scalar);
 }
-tt_status tt_bitwise_left_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_bitwise_left_shift_scalar);
+tt_status tt_bitwise_left_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                       tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out,
+      op_bitwise_left_shift_scalar);
 }
 tt_status tt_bitwise_left_shift_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return call_for_none<tt_tensor*, double>(c, self, other, op_bitwise_left_shift_scalar_);
@@ -149,32 +183,47 @@ tt_status tt_bitwise_left_shift_i64_(tt_ctx *c, tt_tensor *self, int64_t other) 
 tt_status tt_bitwise_left_shift_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_bitwise_left_shift_scalar_);
 }
-tt_status tt_bitwise_left_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_bitwise_left_shift_scalar_into);
+tt_status tt_bitwise_left_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other,
+                                         tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_bitwise_left_shift_scalar_into);
 }
-tt_status tt_bitwise_left_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_bitwise_left_shift_scalar_into);
+tt_status tt_bitwise_left_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                         tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_bitwise_left_shift_scalar_into);
 }
-tt_status tt_bitwise_left_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_bitwise_left_shift_scalar_into);
+tt_status tt_bitwise_left_shift_scalar_into(tt_ctx *c, const tt_tensor *self,
+                                            const tt_scalar *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_left_shift_scalar_into);
 }
-tt_status tt_bitwise_right_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_bitwise_right_shift);
+tt_status tt_bitwise_right_shift(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                 tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out,
+      op_bitwise_right_shift);
 }
 tt_status tt_bitwise_right_shift_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_bitwise_right_shift_);
 }
-tt_status tt_bitwise_right_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_bitwise_right_shift_into);
+tt_status tt_bitwise_right_shift_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                      tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_right_shift_into);
 }
-tt_status tt_bitwise_right_shift_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
+tt_status tt_bitwise_right_shift_f64(tt_ctx *c, const tt_tensor *self, double other,
+                                     tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_bitwise_right_shift_scalar);
 }
-tt_status tt_bitwise_right_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_bitwise_right_shift_scalar);
+tt_status tt_bitwise_right_shift_i64(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                     tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, other, out,
+                                                 op_bitwise_right_shift_scalar);
 }
-tt_status tt_bitwise_right_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_bitwise_right_shift_scalar);
+tt_status tt_bitwise_right_shift_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                        tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out,
+      op_bitwise_right_shift_scalar);
 }
 tt_status tt_bitwise_right_shift_f64_(tt_ctx *c, tt_tensor *self, double other) {
   return call_for_none<tt_tensor*, double>(c, self, other, op_bitwise_right_shift_scalar_);
@@ -183,14 +232,21 @@ tt_status tt_bitwise_right_shift_i64_(tt_ctx *c, tt_tensor *self, int64_t other)
   return call_for_none<tt_tensor*, int64_t>(c, self, other, op_bitwise_right_shift_scalar_);
 }
 tt_status tt_bitwise_right_shift_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
-  return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_bitwise_right_shift_scalar_);
+  return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other,
+                                                     op_bitwise_right_shift_scalar_);
 }
-tt_status tt_bitwise_right_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_bitwise_right_shift_scalar_into);
+tt_status tt_bitwise_right_shift_f64_into(tt_ctx *c, const tt_tensor *self, double other,
+                                          tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_bitwise_right_shift_scalar_into);
 }
-tt_status tt_bitwise_right_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_bitwise_right_shift_scalar_into);
+tt_status tt_bitwise_right_shift_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other,
+                                          tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_bitwise_right_shift_scalar_into);
 }
-tt_status tt_bitwise_right_shift_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_bitwise_right_shift_scalar_into);
+tt_status tt_bitwise_right_shift_scalar_into(tt_ctx *c, const tt_tensor *self,
+                                             const tt_scalar *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_bitwise_right_shift_scalar_into);
 }

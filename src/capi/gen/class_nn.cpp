@@ -33,43 +33,58 @@ tt_status tt_nn_identity(tt_ctx *c, tt_module **out) {
     *out = reinterpret_cast<tt_module*>(construct(IdentityArgs{}).leak());
   });
 }
-tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features, const tt_nn_linear_opts *opts, tt_module **out) {
+tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features,
+                       const tt_nn_linear_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_linear", [&](Ctx&) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(LinearArgs{in_features, out_features, o_bias, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(LinearArgs{in_features, out_features, o_bias,
+        o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_embedding(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim, const tt_nn_embedding_opts *opts, tt_module **out) {
+tt_status tt_nn_embedding(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim,
+                          const tt_nn_embedding_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_embedding", [&](Ctx&) {
     out_arg(out, "out", 9);
     check_opts(opts, 7);
-    const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx) : Opt<int64_t>();
+    const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx)
+        : Opt<int64_t>();
     const Opt<double> o_max_norm = opts_has(opts, 1) ? Opt<double>(opts->max_norm) : Opt<double>();
     const double o_norm_type = opts_has(opts, 2) ? double(opts->norm_type) : double(2.0);
-    const bool o_scale_grad_by_freq = opts_has(opts, 3) ? bool(opts->scale_grad_by_freq != 0) : bool(false);
+    const bool o_scale_grad_by_freq = opts_has(opts, 3) ? bool(opts->scale_grad_by_freq != 0)
+        : bool(false);
     const bool o_sparse = opts_has(opts, 4) ? bool(opts->sparse != 0) : bool(false);
-    const Opt<Device> o_device = opts_has(opts, 5) ? Opt<Device>(device_arg(&opts->device, "device", 7)) : Opt<Device>();
+    const Opt<Device> o_device = opts_has(opts, 5)
+        ? Opt<Device>(device_arg(&opts->device, "device", 7)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 6) ? dtype_arg(opts->dtype, "dtype", 8) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(EmbeddingArgs{num_embeddings, embedding_dim, o_padding_idx, o_max_norm, o_norm_type, o_scale_grad_by_freq, o_sparse, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(EmbeddingArgs{num_embeddings, embedding_dim,
+        o_padding_idx, o_max_norm, o_norm_type, o_scale_grad_by_freq, o_sparse, o_device,
+        o_dtype}).leak());
   });
 }
-tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_layer_norm_opts *opts, tt_module **out) {
+tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape,
+                           const tt_nn_layer_norm_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_layer_norm", [&](Ctx&) {
     out_arg(out, "out", 6);
     check_opts(opts, 5);
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
-    const bool o_elementwise_affine = opts_has(opts, 1) ? bool(opts->elementwise_affine != 0) : bool(true);
+    const bool o_elementwise_affine = opts_has(opts, 1) ? bool(opts->elementwise_affine != 0)
+        : bool(true);
     const bool o_bias = opts_has(opts, 2) ? bool(opts->bias != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 3) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Opt<Device> o_device = opts_has(opts, 3)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 4) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(LayerNormArgs{Shape(ints_arg(normalized_shape, n_normalized_shape, "normalized_shape", 0)), o_eps, o_elementwise_affine, o_bias, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(
+        construct(LayerNormArgs{Shape(ints_arg(normalized_shape, n_normalized_shape,
+                                               "normalized_shape", 0)), o_eps, o_elementwise_affine,
+                                o_bias, o_device, o_dtype}).leak());
   });
 }
 tt_status tt_nn_dropout(tt_ctx *c, const tt_nn_dropout_opts *opts, tt_module **out) {
@@ -107,7 +122,8 @@ tt_status tt_nn_leaky_relu(tt_ctx *c, const tt_nn_leaky_relu_opts *opts, tt_modu
     check_opts(opts, 2);
     const double o_negative_slope = opts_has(opts, 0) ? double(opts->negative_slope) : double(0.01);
     const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
-    *out = reinterpret_cast<tt_module*>(construct(LeakyReLUArgs{o_negative_slope, o_inplace}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(LeakyReLUArgs{o_negative_slope,
+        o_inplace}).leak());
   });
 }
 tt_status tt_nn_elu(tt_ctx *c, const tt_nn_elu_opts *opts, tt_module **out) {
@@ -125,7 +141,8 @@ tt_status tt_nn_gelu(tt_ctx *c, const tt_nn_gelu_opts *opts, tt_module **out) {
   return api_call(c, "nn_gelu", [&](Ctx&) {
     out_arg(out, "out", 1);
     check_opts(opts, 1);
-    const int64_t o_approximate = opts_has(opts, 0) ? int64_t(enum_arg(opts->approximate, "approximate", 0, kApproximateValues)) : int64_t(0);
+    const int64_t o_approximate = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->approximate, "approximate", 0, kApproximateValues)) : int64_t(0);
     *out = reinterpret_cast<tt_module*>(construct(GELUArgs{o_approximate}).leak());
   });
 }
@@ -183,7 +200,8 @@ tt_status tt_nn_hardtanh(tt_ctx *c, const tt_nn_hardtanh_opts *opts, tt_module *
     const double o_min_val = opts_has(opts, 0) ? double(opts->min_val) : double(-1.0);
     const double o_max_val = opts_has(opts, 1) ? double(opts->max_val) : double(1.0);
     const bool o_inplace = opts_has(opts, 2) ? bool(opts->inplace != 0) : bool(false);
-    *out = reinterpret_cast<tt_module*>(construct(HardtanhArgs{o_min_val, o_max_val, o_inplace}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(HardtanhArgs{o_min_val, o_max_val,
+        o_inplace}).leak());
   });
 }
 tt_status tt_nn_glu(tt_ctx *c, const tt_nn_glu_opts *opts, tt_module **out) {
@@ -249,7 +267,8 @@ tt_status tt_nn_l1_loss(tt_ctx *c, const tt_nn_l1_loss_opts *opts, tt_module **o
   return api_call(c, "nn_l1_loss", [&](Ctx&) {
     out_arg(out, "out", 1);
     check_opts(opts, 1);
-    const int64_t o_reduction = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
     *out = reinterpret_cast<tt_module*>(construct(L1LossArgs{o_reduction}).leak());
   });
 }
@@ -258,7 +277,8 @@ tt_status tt_nn_mse_loss(tt_ctx *c, const tt_nn_mse_loss_opts *opts, tt_module *
   return api_call(c, "nn_mse_loss", [&](Ctx&) {
     out_arg(out, "out", 1);
     check_opts(opts, 1);
-    const int64_t o_reduction = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
     *out = reinterpret_cast<tt_module*>(construct(MSELossArgs{o_reduction}).leak());
   });
 }
@@ -267,7 +287,8 @@ tt_status tt_nn_smooth_l1_loss(tt_ctx *c, const tt_nn_smooth_l1_loss_opts *opts,
   return api_call(c, "nn_smooth_l1_loss", [&](Ctx&) {
     out_arg(out, "out", 2);
     check_opts(opts, 2);
-    const int64_t o_reduction = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
     const double o_beta = opts_has(opts, 1) ? double(opts->beta) : double(1.0);
     *out = reinterpret_cast<tt_module*>(construct(SmoothL1LossArgs{o_reduction, o_beta}).leak());
   });
@@ -277,7 +298,8 @@ tt_status tt_nn_huber_loss(tt_ctx *c, const tt_nn_huber_loss_opts *opts, tt_modu
   return api_call(c, "nn_huber_loss", [&](Ctx&) {
     out_arg(out, "out", 2);
     check_opts(opts, 2);
-    const int64_t o_reduction = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
     const double o_delta = opts_has(opts, 1) ? double(opts->delta) : double(1.0);
     *out = reinterpret_cast<tt_module*>(construct(HuberLossArgs{o_reduction, o_delta}).leak());
   });
@@ -288,19 +310,24 @@ tt_status tt_nn_bce_loss(tt_ctx *c, const tt_nn_bce_loss_opts *opts, tt_module *
     out_arg(out, "out", 2);
     check_opts(opts, 2);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 0) : nullptr;
-    const int64_t o_reduction = opts_has(opts, 1) ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
     *out = reinterpret_cast<tt_module*>(construct(BCELossArgs{o_weight, o_reduction}).leak());
   });
 }
-tt_status tt_nn_bce_with_logits_loss(tt_ctx *c, const tt_nn_bce_with_logits_loss_opts *opts, tt_module **out) {
+tt_status tt_nn_bce_with_logits_loss(tt_ctx *c, const tt_nn_bce_with_logits_loss_opts *opts,
+                                     tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_bce_with_logits_loss", [&](Ctx&) {
     out_arg(out, "out", 3);
     check_opts(opts, 3);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 0) : nullptr;
-    const int64_t o_reduction = opts_has(opts, 1) ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
-    const Tensor* o_pos_weight = opts_has(opts, 2) ? optional_arg(opts->pos_weight, "pos_weight", 2) : nullptr;
-    *out = reinterpret_cast<tt_module*>(construct(BCEWithLogitsLossArgs{o_weight, o_reduction, o_pos_weight}).leak());
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    const Tensor* o_pos_weight = opts_has(opts, 2) ? optional_arg(opts->pos_weight, "pos_weight", 2)
+        : nullptr;
+    *out = reinterpret_cast<tt_module*>(construct(BCEWithLogitsLossArgs{o_weight, o_reduction,
+        o_pos_weight}).leak());
   });
 }
 tt_status tt_nn_kl_div_loss(tt_ctx *c, const tt_nn_kl_div_loss_opts *opts, tt_module **out) {
@@ -308,7 +335,8 @@ tt_status tt_nn_kl_div_loss(tt_ctx *c, const tt_nn_kl_div_loss_opts *opts, tt_mo
   return api_call(c, "nn_kl_div_loss", [&](Ctx&) {
     out_arg(out, "out", 2);
     check_opts(opts, 2);
-    const int64_t o_reduction = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduction, "reduction", 0, kKlReductionValues)) : int64_t(1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kKlReductionValues)) : int64_t(1);
     const bool o_log_target = opts_has(opts, 1) ? bool(opts->log_target != 0) : bool(false);
     *out = reinterpret_cast<tt_module*>(construct(KLDivLossArgs{o_reduction, o_log_target}).leak());
   });
@@ -320,23 +348,30 @@ tt_status tt_nn_nll_loss(tt_ctx *c, const tt_nn_nll_loss_opts *opts, tt_module *
     check_opts(opts, 3);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 0) : nullptr;
     const int64_t o_ignore_index = opts_has(opts, 1) ? int64_t(opts->ignore_index) : int64_t(-100);
-    const int64_t o_reduction = opts_has(opts, 2) ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
-    *out = reinterpret_cast<tt_module*>(construct(NLLLossArgs{o_weight, o_ignore_index, o_reduction}).leak());
+    const int64_t o_reduction = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(NLLLossArgs{o_weight, o_ignore_index,
+        o_reduction}).leak());
   });
 }
-tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opts *opts, tt_module **out) {
+tt_status tt_nn_cross_entropy_loss(tt_ctx *c, const tt_nn_cross_entropy_loss_opts *opts,
+                                   tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_cross_entropy_loss", [&](Ctx&) {
     out_arg(out, "out", 4);
     check_opts(opts, 4);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 0) : nullptr;
     const int64_t o_ignore_index = opts_has(opts, 1) ? int64_t(opts->ignore_index) : int64_t(-100);
-    const int64_t o_reduction = opts_has(opts, 2) ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
-    const double o_label_smoothing = opts_has(opts, 3) ? double(opts->label_smoothing) : double(0.0);
-    *out = reinterpret_cast<tt_module*>(construct(CrossEntropyLossArgs{o_weight, o_ignore_index, o_reduction, o_label_smoothing}).leak());
+    const int64_t o_reduction = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
+    const double o_label_smoothing = opts_has(opts, 3) ? double(opts->label_smoothing)
+        : double(0.0);
+    *out = reinterpret_cast<tt_module*>(construct(CrossEntropyLossArgs{o_weight, o_ignore_index,
+        o_reduction, o_label_smoothing}).leak());
   });
 }
-tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_heads, const tt_nn_multihead_attention_opts *opts, tt_module **out) {
+tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_heads,
+                                    const tt_nn_multihead_attention_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_multihead_attention", [&](Ctx&) {
     out_arg(out, "out", 11);
@@ -348,114 +383,184 @@ tt_status tt_nn_multihead_attention(tt_ctx *c, int64_t embed_dim, int64_t num_he
     const Opt<int64_t> o_kdim = opts_has(opts, 4) ? Opt<int64_t>(opts->kdim) : Opt<int64_t>();
     const Opt<int64_t> o_vdim = opts_has(opts, 5) ? Opt<int64_t>(opts->vdim) : Opt<int64_t>();
     const bool o_batch_first = opts_has(opts, 6) ? bool(opts->batch_first != 0) : bool(false);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 9)) : Opt<Device>();
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 9)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 10) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(MultiheadAttentionArgs{embed_dim, num_heads, o_dropout, o_bias, o_add_bias_kv, o_add_zero_attn, o_kdim, o_vdim, o_batch_first, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(MultiheadAttentionArgs{embed_dim, num_heads,
+        o_dropout, o_bias, o_add_bias_kv, o_add_zero_attn, o_kdim, o_vdim, o_batch_first, o_device,
+        o_dtype}).leak());
   });
 }
-tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv1d_opts *opts, tt_module **out) {
+tt_status tt_nn_conv1d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_conv1d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_conv1d", [&](Ctx&) {
     out_arg(out, "out", 12);
     check_opts(opts, 9);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
-    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 5) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    const int64_t o_padding_mode = opts_has(opts, 5) ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 8, kPaddingModeValues)) : int64_t(0);
-    const int64_t o_auto_padding = opts_has(opts, 6) ? int64_t(enum_arg(opts->auto_padding, "auto_padding", 9, kAutoPaddingValues)) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const int64_t o_padding_mode = opts_has(opts, 5)
+        ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 8, kPaddingModeValues)) : int64_t(0);
+    const int64_t o_auto_padding = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->auto_padding, "auto_padding", 9, kAutoPaddingValues)) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(Conv1dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(Conv1dArgs{in_channels, out_channels,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride),
+        Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding,
+        o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv2d_opts *opts, tt_module **out) {
+tt_status tt_nn_conv2d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_conv2d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_conv2d", [&](Ctx&) {
     out_arg(out, "out", 12);
     check_opts(opts, 9);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
-    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 5) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    const int64_t o_padding_mode = opts_has(opts, 5) ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 8, kPaddingModeValues)) : int64_t(0);
-    const int64_t o_auto_padding = opts_has(opts, 6) ? int64_t(enum_arg(opts->auto_padding, "auto_padding", 9, kAutoPaddingValues)) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const int64_t o_padding_mode = opts_has(opts, 5)
+        ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 8, kPaddingModeValues)) : int64_t(0);
+    const int64_t o_auto_padding = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->auto_padding, "auto_padding", 9, kAutoPaddingValues)) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(Conv2dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(Conv2dArgs{in_channels, out_channels,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride),
+        Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding,
+        o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv3d_opts *opts, tt_module **out) {
+tt_status tt_nn_conv3d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_conv3d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_conv3d", [&](Ctx&) {
     out_arg(out, "out", 12);
     check_opts(opts, 9);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
-    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 5) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    const int64_t o_padding_mode = opts_has(opts, 5) ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 8, kPaddingModeValues)) : int64_t(0);
-    const int64_t o_auto_padding = opts_has(opts, 6) ? int64_t(enum_arg(opts->auto_padding, "auto_padding", 9, kAutoPaddingValues)) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const int64_t o_padding_mode = opts_has(opts, 5)
+        ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 8, kPaddingModeValues)) : int64_t(0);
+    const int64_t o_auto_padding = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->auto_padding, "auto_padding", 9, kAutoPaddingValues)) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(Conv3dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(Conv3dArgs{in_channels, out_channels,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride),
+        Shape(o_padding), Shape(o_dilation), o_groups, o_bias, o_padding_mode, o_auto_padding,
+        o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose1d_opts *opts, tt_module **out) {
+tt_status tt_nn_conv_transpose1d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                                 const int64_t *kernel_size, int64_t n_kernel_size,
+                                 const tt_nn_conv_transpose1d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_conv_transpose1d", [&](Ctx&) {
     out_arg(out, "out", 12);
     check_opts(opts, 9);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
-    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding, opts->n_output_padding, "output_padding", 5) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding,
+        opts->n_output_padding, "output_padding", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 8) : Ints();
-    const int64_t o_padding_mode = opts_has(opts, 6) ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 9, kPaddingModeValues)) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 8) : Ints();
+    const int64_t o_padding_mode = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 9, kPaddingModeValues)) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose1dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation), o_padding_mode, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose1dArgs{in_channels, out_channels,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride),
+        Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation),
+        o_padding_mode, o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose2d_opts *opts, tt_module **out) {
+tt_status tt_nn_conv_transpose2d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                                 const int64_t *kernel_size, int64_t n_kernel_size,
+                                 const tt_nn_conv_transpose2d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_conv_transpose2d", [&](Ctx&) {
     out_arg(out, "out", 12);
     check_opts(opts, 9);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
-    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding, opts->n_output_padding, "output_padding", 5) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding,
+        opts->n_output_padding, "output_padding", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 8) : Ints();
-    const int64_t o_padding_mode = opts_has(opts, 6) ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 9, kPaddingModeValues)) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 8) : Ints();
+    const int64_t o_padding_mode = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 9, kPaddingModeValues)) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose2dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation), o_padding_mode, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose2dArgs{in_channels, out_channels,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride),
+        Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation),
+        o_padding_mode, o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_conv_transpose3d_opts *opts, tt_module **out) {
+tt_status tt_nn_conv_transpose3d(tt_ctx *c, int64_t in_channels, int64_t out_channels,
+                                 const int64_t *kernel_size, int64_t n_kernel_size,
+                                 const tt_nn_conv_transpose3d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_conv_transpose3d", [&](Ctx&) {
     out_arg(out, "out", 12);
     check_opts(opts, 9);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 3) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 4) : Ints();
-    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding, opts->n_output_padding, "output_padding", 5) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_output_padding = opts_has(opts, 2) ? int_list_arg(opts->output_padding,
+        opts->n_output_padding, "output_padding", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 8) : Ints();
-    const int64_t o_padding_mode = opts_has(opts, 6) ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 9, kPaddingModeValues)) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 7) ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
+    const Ints o_dilation = opts_has(opts, 5) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 8) : Ints();
+    const int64_t o_padding_mode = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->padding_mode, "padding_mode", 9, kPaddingModeValues)) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 10)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 11) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose3dArgs{in_channels, out_channels, Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride), Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation), o_padding_mode, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(ConvTranspose3dArgs{in_channels, out_channels,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2)), Shape(o_stride),
+        Shape(o_padding), Shape(o_output_padding), o_groups, o_bias, Shape(o_dilation),
+        o_padding_mode, o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts, tt_module **out) {
+tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm1d_opts *opts,
+                             tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_batch_norm1d", [&](Ctx&) {
     out_arg(out, "out", 8);
@@ -463,14 +568,18 @@ tt_status tt_nn_batch_norm1d(tt_ctx *c, int64_t num_features, const tt_nn_batch_
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
     const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
     const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
-    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 4) ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
     const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
-    *out = reinterpret_cast<tt_module*>(construct(BatchNorm1dArgs{num_features, o_eps, o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(BatchNorm1dArgs{num_features, o_eps, o_momentum,
+        o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
   });
 }
-tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts, tt_module **out) {
+tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm2d_opts *opts,
+                             tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_batch_norm2d", [&](Ctx&) {
     out_arg(out, "out", 8);
@@ -478,14 +587,18 @@ tt_status tt_nn_batch_norm2d(tt_ctx *c, int64_t num_features, const tt_nn_batch_
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
     const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
     const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
-    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 4) ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
     const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
-    *out = reinterpret_cast<tt_module*>(construct(BatchNorm2dArgs{num_features, o_eps, o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(BatchNorm2dArgs{num_features, o_eps, o_momentum,
+        o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
   });
 }
-tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts, tt_module **out) {
+tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_norm3d_opts *opts,
+                             tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_batch_norm3d", [&](Ctx&) {
     out_arg(out, "out", 8);
@@ -493,100 +606,147 @@ tt_status tt_nn_batch_norm3d(tt_ctx *c, int64_t num_features, const tt_nn_batch_
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
     const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
     const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
-    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 4) ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
     const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
-    *out = reinterpret_cast<tt_module*>(construct(BatchNorm3dArgs{num_features, o_eps, o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(BatchNorm3dArgs{num_features, o_eps, o_momentum,
+        o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
   });
 }
-tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels, const tt_nn_group_norm_opts *opts, tt_module **out) {
+tt_status tt_nn_group_norm(tt_ctx *c, int64_t num_groups, int64_t num_channels,
+                           const tt_nn_group_norm_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_group_norm", [&](Ctx&) {
     out_arg(out, "out", 7);
     check_opts(opts, 5);
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
     const bool o_affine = opts_has(opts, 1) ? bool(opts->affine != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
     const bool o_bias = opts_has(opts, 4) ? bool(opts->bias != 0) : bool(true);
-    *out = reinterpret_cast<tt_module*>(construct(GroupNormArgs{num_groups, num_channels, o_eps, o_affine, o_device, o_dtype, o_bias}).leak());
+    *out = reinterpret_cast<tt_module*>(construct(GroupNormArgs{num_groups, num_channels, o_eps,
+        o_affine, o_device, o_dtype, o_bias}).leak());
   });
 }
-tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape, const tt_nn_rms_norm_opts *opts, tt_module **out) {
+tt_status tt_nn_rms_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n_normalized_shape,
+                         const tt_nn_rms_norm_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_rms_norm", [&](Ctx&) {
     out_arg(out, "out", 5);
     check_opts(opts, 4);
     const Opt<double> o_eps = opts_has(opts, 0) ? Opt<double>(opts->eps) : Opt<double>();
-    const bool o_elementwise_affine = opts_has(opts, 1) ? bool(opts->elementwise_affine != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 2) ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const bool o_elementwise_affine = opts_has(opts, 1) ? bool(opts->elementwise_affine != 0)
+        : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
     const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(RMSNormArgs{Shape(ints_arg(normalized_shape, n_normalized_shape, "normalized_shape", 0)), o_eps, o_elementwise_affine, o_device, o_dtype}).leak());
+    *out = reinterpret_cast<tt_module*>(
+        construct(RMSNormArgs{Shape(ints_arg(normalized_shape, n_normalized_shape,
+                                             "normalized_shape", 0)), o_eps, o_elementwise_affine,
+                              o_device, o_dtype}).leak());
   });
 }
-tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool1d_opts *opts, tt_module **out) {
+tt_status tt_nn_max_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_max_pool1d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_max_pool1d", [&](Ctx&) {
     out_arg(out, "out", 6);
     check_opts(opts, 5);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
-    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 3) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 3) : Ints();
     const bool o_return_indices = opts_has(opts, 3) ? bool(opts->return_indices != 0) : bool(false);
     const bool o_ceil_mode = opts_has(opts, 4) ? bool(opts->ceil_mode != 0) : bool(false);
-    *out = reinterpret_cast<tt_module*>(construct(MaxPool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_return_indices, o_ceil_mode}).leak());
+    *out = reinterpret_cast<tt_module*>(
+        construct(MaxPool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                Shape(o_stride), Shape(o_padding), Shape(o_dilation),
+                                o_return_indices, o_ceil_mode}).leak());
   });
 }
-tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool1d_opts *opts, tt_module **out) {
+tt_status tt_nn_avg_pool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_avg_pool1d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_avg_pool1d", [&](Ctx&) {
     out_arg(out, "out", 5);
     check_opts(opts, 4);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
     const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
-    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0) : bool(true);
-    *out = reinterpret_cast<tt_module*>(construct(AvgPool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), o_ceil_mode, o_count_include_pad}).leak());
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
+        : bool(true);
+    *out = reinterpret_cast<tt_module*>(
+        construct(AvgPool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                Shape(o_stride), Shape(o_padding), o_ceil_mode,
+                                o_count_include_pad}).leak());
   });
 }
-tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out) {
+tt_status tt_nn_adaptive_avg_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_adaptive_avg_pool1d", [&](Ctx&) {
     out_arg(out, "out", 1);
-    *out = reinterpret_cast<tt_module*>(construct(AdaptiveAvgPool1dArgs{Shape(int_list_arg(output_size, n_output_size, "output_size", 0))}).leak());
+    *out = reinterpret_cast<tt_module*>(
+        construct(AdaptiveAvgPool1dArgs{Shape(int_list_arg(output_size, n_output_size,
+        "output_size", 0))}).leak());
   });
 }
-tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_max_pool2d_opts *opts, tt_module **out) {
+tt_status tt_nn_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_max_pool2d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_max_pool2d", [&](Ctx&) {
     out_arg(out, "out", 6);
     check_opts(opts, 5);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
-    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation, "dilation", 3) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 3) : Ints();
     const bool o_return_indices = opts_has(opts, 3) ? bool(opts->return_indices != 0) : bool(false);
     const bool o_ceil_mode = opts_has(opts, 4) ? bool(opts->ceil_mode != 0) : bool(false);
-    *out = reinterpret_cast<tt_module*>(construct(MaxPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), Shape(o_dilation), o_return_indices, o_ceil_mode}).leak());
+    *out = reinterpret_cast<tt_module*>(
+        construct(MaxPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                Shape(o_stride), Shape(o_padding), Shape(o_dilation),
+                                o_return_indices, o_ceil_mode}).leak());
   });
 }
-tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_avg_pool2d_opts *opts, tt_module **out) {
+tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_avg_pool2d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_avg_pool2d", [&](Ctx&) {
     out_arg(out, "out", 6);
     check_opts(opts, 5);
-    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride", 1) : Ints();
-    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding, "padding", 2) : Ints();
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
     const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
-    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0) : bool(true);
-    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override) : Opt<int64_t>();
-    *out = reinterpret_cast<tt_module*>(construct(AvgPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)), Shape(o_stride), Shape(o_padding), o_ceil_mode, o_count_include_pad, o_divisor_override}).leak());
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
+        : bool(true);
+    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override)
+        : Opt<int64_t>();
+    *out = reinterpret_cast<tt_module*>(
+        construct(AvgPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                Shape(o_stride), Shape(o_padding), o_ceil_mode, o_count_include_pad,
+                                o_divisor_override}).leak());
   });
 }
-tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size, tt_module **out) {
+tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_adaptive_avg_pool2d", [&](Ctx&) {
     out_arg(out, "out", 1);
-    *out = reinterpret_cast<tt_module*>(construct(AdaptiveAvgPool2dArgs{Shape(int_list_arg(output_size, n_output_size, "output_size", 0))}).leak());
+    *out = reinterpret_cast<tt_module*>(
+        construct(AdaptiveAvgPool2dArgs{Shape(int_list_arg(output_size, n_output_size,
+        "output_size", 0))}).leak());
   });
 }

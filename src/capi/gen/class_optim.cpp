@@ -6,7 +6,8 @@
 
 using namespace TT_NS;
 
-tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_sgd_opts *opts, tt_optimizer **out) {
+tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                       const tt_optim_sgd_opts *opts, tt_optimizer **out) {
   if (out) *out = nullptr;
   return api_call(c, "optim_sgd", [&](Ctx&) {
     out_arg(out, "out", 7);
@@ -17,39 +18,52 @@ tt_status tt_optim_sgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params, co
     const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(0);
     const bool o_nesterov = opts_has(opts, 4) ? bool(opts->nesterov != 0) : bool(false);
     const bool o_maximize = opts_has(opts, 5) ? bool(opts->maximize != 0) : bool(false);
-    *out = reinterpret_cast<tt_optimizer*>(construct(SGDArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_momentum, o_dampening, o_weight_decay, o_nesterov, o_maximize}).leak());
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(SGDArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_momentum,
+                          o_dampening, o_weight_decay, o_nesterov, o_maximize}).leak());
   });
 }
-tt_status tt_optim_adam(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adam_opts *opts, tt_optimizer **out) {
+tt_status tt_optim_adam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_adam_opts *opts, tt_optimizer **out) {
   if (out) *out = nullptr;
   return api_call(c, "optim_adam", [&](Ctx&) {
     out_arg(out, "out", 8);
     check_opts(opts, 7);
     const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-3);
-    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9, 0.999};
+    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9,
+        0.999};
     const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
     const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(0);
     const bool o_amsgrad = opts_has(opts, 4) ? bool(opts->amsgrad != 0) : bool(false);
     const bool o_maximize = opts_has(opts, 5) ? bool(opts->maximize != 0) : bool(false);
-    const bool o_decoupled_weight_decay = opts_has(opts, 6) ? bool(opts->decoupled_weight_decay != 0) : bool(false);
-    *out = reinterpret_cast<tt_optimizer*>(construct(AdamArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps, o_weight_decay, o_amsgrad, o_maximize, o_decoupled_weight_decay}).leak());
+    const bool o_decoupled_weight_decay = opts_has(opts, 6)
+        ? bool(opts->decoupled_weight_decay != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(AdamArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps,
+                           o_weight_decay, o_amsgrad, o_maximize, o_decoupled_weight_decay}).leak(
+        ));
   });
 }
-tt_status tt_optim_adamw(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adamw_opts *opts, tt_optimizer **out) {
+tt_status tt_optim_adamw(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_adamw_opts *opts, tt_optimizer **out) {
   if (out) *out = nullptr;
   return api_call(c, "optim_adamw", [&](Ctx&) {
     out_arg(out, "out", 7);
     check_opts(opts, 6);
     const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-3);
-    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9, 0.999};
+    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9,
+        0.999};
     const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
     const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(1e-2);
     const bool o_amsgrad = opts_has(opts, 4) ? bool(opts->amsgrad != 0) : bool(false);
     const bool o_maximize = opts_has(opts, 5) ? bool(opts->maximize != 0) : bool(false);
-    *out = reinterpret_cast<tt_optimizer*>(construct(AdamWArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps, o_weight_decay, o_amsgrad, o_maximize}).leak());
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(AdamWArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps,
+                            o_weight_decay, o_amsgrad, o_maximize}).leak());
   });
 }
-tt_status tt_optim_rmsprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_rmsprop_opts *opts, tt_optimizer **out) {
+tt_status tt_optim_rmsprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                           const tt_optim_rmsprop_opts *opts, tt_optimizer **out) {
   if (out) *out = nullptr;
   return api_call(c, "optim_rmsprop", [&](Ctx&) {
     out_arg(out, "out", 8);
@@ -61,10 +75,13 @@ tt_status tt_optim_rmsprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params
     const double o_momentum = opts_has(opts, 4) ? double(opts->momentum) : double(0);
     const bool o_centered = opts_has(opts, 5) ? bool(opts->centered != 0) : bool(false);
     const bool o_maximize = opts_has(opts, 6) ? bool(opts->maximize != 0) : bool(false);
-    *out = reinterpret_cast<tt_optimizer*>(construct(RMSpropArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_alpha, o_eps, o_weight_decay, o_momentum, o_centered, o_maximize}).leak());
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(RMSpropArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_alpha, o_eps,
+                              o_weight_decay, o_momentum, o_centered, o_maximize}).leak());
   });
 }
-tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params, const tt_optim_adagrad_opts *opts, tt_optimizer **out) {
+tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                           const tt_optim_adagrad_opts *opts, tt_optimizer **out) {
   if (out) *out = nullptr;
   return api_call(c, "optim_adagrad", [&](Ctx&) {
     out_arg(out, "out", 7);
@@ -72,33 +89,46 @@ tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params
     const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-2);
     const double o_lr_decay = opts_has(opts, 1) ? double(opts->lr_decay) : double(0);
     const double o_weight_decay = opts_has(opts, 2) ? double(opts->weight_decay) : double(0);
-    const double o_initial_accumulator_value = opts_has(opts, 3) ? double(opts->initial_accumulator_value) : double(0);
+    const double o_initial_accumulator_value = opts_has(opts, 3)
+        ? double(opts->initial_accumulator_value) : double(0);
     const double o_eps = opts_has(opts, 4) ? double(opts->eps) : double(1e-10);
     const bool o_maximize = opts_has(opts, 5) ? bool(opts->maximize != 0) : bool(false);
-    *out = reinterpret_cast<tt_optimizer*>(construct(AdagradArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_lr_decay, o_weight_decay, o_initial_accumulator_value, o_eps, o_maximize}).leak());
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(AdagradArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_lr_decay,
+                              o_weight_decay, o_initial_accumulator_value, o_eps,
+                              o_maximize}).leak());
   });
 }
-tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size, const tt_lr_step_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size,
+                     const tt_lr_step_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_step", [&](Ctx&) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_gamma = opts_has(opts, 0) ? double(opts->gamma) : double(0.1);
     const int64_t o_last_epoch = opts_has(opts, 1) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(StepLRArgs{optimizer_arg(optimizer, "optimizer", 0), step_size, o_gamma, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(StepLRArgs{optimizer_arg(optimizer, "optimizer", 0), step_size, o_gamma,
+                             o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_multi_step(tt_ctx *c, tt_optimizer *optimizer, const int64_t *milestones, int64_t n_milestones, const tt_lr_multi_step_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_multi_step(tt_ctx *c, tt_optimizer *optimizer, const int64_t *milestones,
+                           int64_t n_milestones, const tt_lr_multi_step_opts *opts,
+                           tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_multi_step", [&](Ctx&) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_gamma = opts_has(opts, 0) ? double(opts->gamma) : double(0.1);
     const int64_t o_last_epoch = opts_has(opts, 1) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(MultiStepLRArgs{optimizer_arg(optimizer, "optimizer", 0), int_list_arg(milestones, n_milestones, "milestones", 1), o_gamma, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(MultiStepLRArgs{optimizer_arg(optimizer, "optimizer", 0),
+                                  int_list_arg(milestones, n_milestones, "milestones", 1), o_gamma,
+                                  o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constant_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constant_opts *opts,
+                         tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_constant", [&](Ctx&) {
     out_arg(out, "out", 4);
@@ -106,31 +136,41 @@ tt_status tt_lr_constant(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_constan
     const double o_factor = opts_has(opts, 0) ? double(opts->factor) : double(0.3333333333333333);
     const int64_t o_total_iters = opts_has(opts, 1) ? int64_t(opts->total_iters) : int64_t(5);
     const int64_t o_last_epoch = opts_has(opts, 2) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(ConstantLRArgs{optimizer_arg(optimizer, "optimizer", 0), o_factor, o_total_iters, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(ConstantLRArgs{optimizer_arg(optimizer, "optimizer", 0), o_factor, o_total_iters,
+                                 o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_linear(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_linear_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_linear(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_linear_opts *opts,
+                       tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_linear", [&](Ctx&) {
     out_arg(out, "out", 5);
     check_opts(opts, 4);
-    const double o_start_factor = opts_has(opts, 0) ? double(opts->start_factor) : double(0.3333333333333333);
+    const double o_start_factor = opts_has(opts, 0) ? double(opts->start_factor)
+        : double(0.3333333333333333);
     const double o_end_factor = opts_has(opts, 1) ? double(opts->end_factor) : double(1.0);
     const int64_t o_total_iters = opts_has(opts, 2) ? int64_t(opts->total_iters) : int64_t(5);
     const int64_t o_last_epoch = opts_has(opts, 3) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(LinearLRArgs{optimizer_arg(optimizer, "optimizer", 0), o_start_factor, o_end_factor, o_total_iters, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(LinearLRArgs{optimizer_arg(optimizer, "optimizer", 0), o_start_factor,
+                               o_end_factor, o_total_iters, o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma, const tt_lr_exponential_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_exponential(tt_ctx *c, tt_optimizer *optimizer, double gamma,
+                            const tt_lr_exponential_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_exponential", [&](Ctx&) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const int64_t o_last_epoch = opts_has(opts, 0) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(ExponentialLRArgs{optimizer_arg(optimizer, "optimizer", 0), gamma, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(ExponentialLRArgs{optimizer_arg(optimizer, "optimizer", 0), gamma,
+                                    o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polynomial_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polynomial_opts *opts,
+                           tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_polynomial", [&](Ctx&) {
     out_arg(out, "out", 4);
@@ -138,52 +178,81 @@ tt_status tt_lr_polynomial(tt_ctx *c, tt_optimizer *optimizer, const tt_lr_polyn
     const int64_t o_total_iters = opts_has(opts, 0) ? int64_t(opts->total_iters) : int64_t(5);
     const double o_power = opts_has(opts, 1) ? double(opts->power) : double(1.0);
     const int64_t o_last_epoch = opts_has(opts, 2) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(PolynomialLRArgs{optimizer_arg(optimizer, "optimizer", 0), o_total_iters, o_power, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(PolynomialLRArgs{optimizer_arg(optimizer, "optimizer", 0), o_total_iters, o_power,
+                                   o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_max, const tt_lr_cosine_annealing_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_cosine_annealing(tt_ctx *c, tt_optimizer *optimizer, int64_t T_max,
+                                 const tt_lr_cosine_annealing_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_cosine_annealing", [&](Ctx&) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_eta_min = opts_has(opts, 0) ? double(opts->eta_min) : double(0.0);
     const int64_t o_last_epoch = opts_has(opts, 1) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(CosineAnnealingLRArgs{optimizer_arg(optimizer, "optimizer", 0), T_max, o_eta_min, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(CosineAnnealingLRArgs{optimizer_arg(optimizer, "optimizer", 0), T_max, o_eta_min,
+                                        o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_lr, int64_t n_max_lr, const tt_lr_one_cycle_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_one_cycle(tt_ctx *c, tt_optimizer *optimizer, const double *max_lr,
+                          int64_t n_max_lr, const tt_lr_one_cycle_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_one_cycle", [&](Ctx&) {
     out_arg(out, "out", 14);
     check_opts(opts, 12);
-    const Opt<int64_t> o_total_steps = opts_has(opts, 0) ? Opt<int64_t>(opts->total_steps) : Opt<int64_t>();
+    const Opt<int64_t> o_total_steps = opts_has(opts, 0) ? Opt<int64_t>(opts->total_steps)
+        : Opt<int64_t>();
     const Opt<int64_t> o_epochs = opts_has(opts, 1) ? Opt<int64_t>(opts->epochs) : Opt<int64_t>();
-    const Opt<int64_t> o_steps_per_epoch = opts_has(opts, 2) ? Opt<int64_t>(opts->steps_per_epoch) : Opt<int64_t>();
+    const Opt<int64_t> o_steps_per_epoch = opts_has(opts, 2) ? Opt<int64_t>(opts->steps_per_epoch)
+        : Opt<int64_t>();
     const double o_pct_start = opts_has(opts, 3) ? double(opts->pct_start) : double(0.3);
-    const int64_t o_anneal_strategy = opts_has(opts, 4) ? int64_t(enum_arg(opts->anneal_strategy, "anneal_strategy", 6, kAnnealValues)) : int64_t(0);
+    const int64_t o_anneal_strategy = opts_has(opts, 4)
+        ? int64_t(enum_arg(opts->anneal_strategy, "anneal_strategy", 6, kAnnealValues))
+        : int64_t(0);
     const bool o_cycle_momentum = opts_has(opts, 5) ? bool(opts->cycle_momentum != 0) : bool(true);
-    static constexpr double d_base_momentum[] = {0.85}; const Span<const double> o_base_momentum = opts_has(opts, 6) ? doubles_arg(opts->base_momentum, opts->n_base_momentum, "base_momentum", 8) : Span<const double>(d_base_momentum);
-    static constexpr double d_max_momentum[] = {0.95}; const Span<const double> o_max_momentum = opts_has(opts, 7) ? doubles_arg(opts->max_momentum, opts->n_max_momentum, "max_momentum", 9) : Span<const double>(d_max_momentum);
+    static constexpr double d_base_momentum[] = {0.85}; const Span<const double> o_base_momentum =
+        opts_has(opts, 6) ? doubles_arg(opts->base_momentum, opts->n_base_momentum, "base_momentum",
+                                        8) : Span<const double>(d_base_momentum);
+    static constexpr double d_max_momentum[] = {0.95}; const Span<const double> o_max_momentum =
+        opts_has(opts, 7) ? doubles_arg(opts->max_momentum, opts->n_max_momentum, "max_momentum", 9)
+        : Span<const double>(d_max_momentum);
     const double o_div_factor = opts_has(opts, 8) ? double(opts->div_factor) : double(25.0);
-    const double o_final_div_factor = opts_has(opts, 9) ? double(opts->final_div_factor) : double(1e4);
+    const double o_final_div_factor = opts_has(opts, 9) ? double(opts->final_div_factor)
+        : double(1e4);
     const bool o_three_phase = opts_has(opts, 10) ? bool(opts->three_phase != 0) : bool(false);
     const int64_t o_last_epoch = opts_has(opts, 11) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(OneCycleLRArgs{optimizer_arg(optimizer, "optimizer", 0), doubles_arg(max_lr, n_max_lr, "max_lr", 1), o_total_steps, o_epochs, o_steps_per_epoch, o_pct_start, o_anneal_strategy, o_cycle_momentum, o_base_momentum, o_max_momentum, o_div_factor, o_final_div_factor, o_three_phase, o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(OneCycleLRArgs{optimizer_arg(optimizer, "optimizer", 0),
+                                 doubles_arg(max_lr, n_max_lr, "max_lr", 1), o_total_steps,
+                                 o_epochs, o_steps_per_epoch, o_pct_start, o_anneal_strategy,
+                                 o_cycle_momentum, o_base_momentum, o_max_momentum, o_div_factor,
+                                 o_final_div_factor, o_three_phase, o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *const *schedulers, int64_t n_schedulers, const int64_t *milestones, int64_t n_milestones, const tt_lr_sequential_opts *opts, tt_scheduler **out) {
+tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *const *schedulers,
+                           int64_t n_schedulers, const int64_t *milestones, int64_t n_milestones,
+                           const tt_lr_sequential_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_sequential", [&](Ctx&) {
     out_arg(out, "out", 4);
     check_opts(opts, 1);
     const int64_t o_last_epoch = opts_has(opts, 0) ? int64_t(opts->last_epoch) : int64_t(-1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(SequentialLRArgs{optimizer_arg(optimizer, "optimizer", 0), schedulers_arg(schedulers, n_schedulers, "schedulers", 1), int_list_arg(milestones, n_milestones, "milestones", 2), o_last_epoch}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(SequentialLRArgs{optimizer_arg(optimizer, "optimizer", 0),
+                                   schedulers_arg(schedulers, n_schedulers, "schedulers", 1),
+                                   int_list_arg(milestones, n_milestones, "milestones", 2),
+                                   o_last_epoch}).leak());
   });
 }
-tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_schedulers, tt_scheduler **out) {
+tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_schedulers,
+                        tt_scheduler **out) {
   if (out) *out = nullptr;
   return api_call(c, "lr_chained", [&](Ctx&) {
     out_arg(out, "out", 1);
-    *out = reinterpret_cast<tt_scheduler*>(construct(ChainedSchedulerArgs{schedulers_arg(schedulers, n_schedulers, "schedulers", 0)}).leak());
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(ChainedSchedulerArgs{schedulers_arg(schedulers, n_schedulers, "schedulers",
+                                                      0)}).leak());
   });
 }

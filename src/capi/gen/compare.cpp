@@ -12,7 +12,8 @@ tt_status tt_eq_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_eq_);
 }
 tt_status tt_eq_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_eq_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_eq_into);
 }
 tt_status tt_eq_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_eq_scalar);
@@ -33,13 +34,17 @@ tt_status tt_eq_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_eq_scalar_);
 }
 tt_status tt_eq_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_eq_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_eq_scalar_into);
 }
 tt_status tt_eq_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_eq_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_eq_scalar_into);
 }
-tt_status tt_eq_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_eq_scalar_into);
+tt_status tt_eq_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_eq_scalar_into);
 }
 tt_status tt_ne(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_ne);
@@ -48,7 +53,8 @@ tt_status tt_ne_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_ne_);
 }
 tt_status tt_ne_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_ne_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_ne_into);
 }
 tt_status tt_ne_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_ne_scalar);
@@ -69,13 +75,17 @@ tt_status tt_ne_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_ne_scalar_);
 }
 tt_status tt_ne_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_ne_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_ne_scalar_into);
 }
 tt_status tt_ne_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_ne_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_ne_scalar_into);
 }
-tt_status tt_ne_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_ne_scalar_into);
+tt_status tt_ne_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_ne_scalar_into);
 }
 tt_status tt_lt(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_lt);
@@ -84,7 +94,8 @@ tt_status tt_lt_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_lt_);
 }
 tt_status tt_lt_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_lt_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_lt_into);
 }
 tt_status tt_lt_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_lt_scalar);
@@ -105,13 +116,17 @@ tt_status tt_lt_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_lt_scalar_);
 }
 tt_status tt_lt_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_lt_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_lt_scalar_into);
 }
 tt_status tt_lt_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_lt_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_lt_scalar_into);
 }
-tt_status tt_lt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_lt_scalar_into);
+tt_status tt_lt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_lt_scalar_into);
 }
 tt_status tt_le(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_le);
@@ -120,7 +135,8 @@ tt_status tt_le_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_le_);
 }
 tt_status tt_le_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_le_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_le_into);
 }
 tt_status tt_le_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_le_scalar);
@@ -141,13 +157,17 @@ tt_status tt_le_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_le_scalar_);
 }
 tt_status tt_le_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_le_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_le_scalar_into);
 }
 tt_status tt_le_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_le_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_le_scalar_into);
 }
-tt_status tt_le_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_le_scalar_into);
+tt_status tt_le_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_le_scalar_into);
 }
 tt_status tt_gt(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_gt);
@@ -156,7 +176,8 @@ tt_status tt_gt_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_gt_);
 }
 tt_status tt_gt_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_gt_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_gt_into);
 }
 tt_status tt_gt_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_gt_scalar);
@@ -177,13 +198,17 @@ tt_status tt_gt_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_gt_scalar_);
 }
 tt_status tt_gt_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_gt_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_gt_scalar_into);
 }
 tt_status tt_gt_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_gt_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_gt_scalar_into);
 }
-tt_status tt_gt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_gt_scalar_into);
+tt_status tt_gt_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_gt_scalar_into);
 }
 tt_status tt_ge(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_ge);
@@ -192,7 +217,8 @@ tt_status tt_ge_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_ge_);
 }
 tt_status tt_ge_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_ge_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_ge_into);
 }
 tt_status tt_ge_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, double>(c, self, other, out, op_ge_scalar);
@@ -213,13 +239,17 @@ tt_status tt_ge_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_ge_scalar_);
 }
 tt_status tt_ge_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst, op_ge_scalar_into);
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_ge_scalar_into);
 }
 tt_status tt_ge_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst, op_ge_scalar_into);
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_ge_scalar_into);
 }
-tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst, op_ge_scalar_into);
+tt_status tt_ge_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_ge_scalar_into);
 }
 tt_status tt_logical_not(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_logical_not);
@@ -230,14 +260,17 @@ tt_status tt_logical_not_(tt_ctx *c, tt_tensor *self) {
 tt_status tt_logical_not_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_logical_not_into);
 }
-tt_status tt_logical_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+tt_status tt_logical_and(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_logical_and);
 }
 tt_status tt_logical_and_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_logical_and_);
 }
-tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_logical_and_into);
+tt_status tt_logical_and_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_logical_and_into);
 }
 tt_status tt_logical_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_logical_or);
@@ -245,15 +278,20 @@ tt_status tt_logical_or(tt_ctx *c, const tt_tensor *self, const tt_tensor *other
 tt_status tt_logical_or_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_logical_or_);
 }
-tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_logical_or_into);
+tt_status tt_logical_or_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_logical_or_into);
 }
-tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+tt_status tt_logical_xor(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                         tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_logical_xor);
 }
 tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_logical_xor_);
 }
-tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_logical_xor_into);
+tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                              tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_logical_xor_into);
 }

@@ -13,14 +13,17 @@ tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, 
   return api_call(c, "clone", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
-    const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format) : int64_t(TT_PRESERVE);
+    const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format)
+        : int64_t(TT_PRESERVE);
     give(x, out, op::clone(tensor_arg(self, "self", 0), o_memory_format));
   });
 }
-tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor *dst) {
+tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts,
+                        tt_tensor *dst) {
   return api_call(c, "clone_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format) : int64_t(TT_PRESERVE);
+    const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format)
+        : int64_t(TT_PRESERVE);
     op::clone_into(tensor_arg(self, "self", 0), o_memory_format, mutable_arg(dst, "dst", 2));
   });
 }
@@ -30,9 +33,11 @@ tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_ten
     out_arg(out, "out", 5);
     check_opts(opts, 4);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    const Opt<Device> o_device = opts_has(opts, 1) ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     const bool o_copy = opts_has(opts, 2) ? bool(opts->copy != 0) : bool(false);
-    const int64_t o_memory_format = opts_has(opts, 3) ? int64_t(opts->memory_format) : int64_t(TT_PRESERVE);
+    const int64_t o_memory_format = opts_has(opts, 3) ? int64_t(opts->memory_format)
+        : int64_t(TT_PRESERVE);
     give(x, out, op::to(tensor_arg(self, "self", 0), o_dtype, o_device, o_copy, o_memory_format));
   });
 }

@@ -5,217 +5,317 @@
 
 using namespace TT_NS;
 
-tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*>(c, self, dim, index, out, op_gather);
+tt_status tt_gather(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                    tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*>(c, self, dim, index, out,
+      op_gather);
 }
-tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, tt_tensor*>(c, self, dim, index, dst, op_gather_into);
+tt_status tt_gather_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, tt_tensor*>(c, self, dim, index,
+      dst, op_gather_into);
 }
-tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index, src, out, op_scatter_add);
+tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         const tt_tensor *src, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim,
+      index, src, out, op_scatter_add);
 }
-tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index, src, op_scatter_add_);
+tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *src) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index,
+      src, op_scatter_add_);
 }
-tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*>(c, self, dim, index, out, op_index_select);
+tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*>(c, self, dim, index, out,
+      op_index_select);
 }
-tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, tt_tensor*>(c, self, dim, index, dst, op_index_select_into);
+tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, tt_tensor*>(c, self, dim, index,
+      dst, op_index_select_into);
 }
-tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, const Scalar*>(c, self, dim, index, source, &kScalar<1>, out, op_index_add);
+tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                       const tt_tensor *source, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*,
+                      const Scalar*>(c, self, dim, index, source, &kScalar<1>, out, op_index_add);
 }
-tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out) {
+tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "index_add", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha));
+    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                               tensor_arg(source, "source", 3), o_alpha));
   });
 }
-tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, const Scalar*>(c, self, dim, index, source, &kScalar<1>, op_index_add_);
+tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                        const tt_tensor *source) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, const Scalar*>(c,
+      self, dim, index, source, &kScalar<1>, op_index_add_);
 }
-tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts) {
+tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                           const tt_tensor *source, const tt_index_add_opts *opts) {
   return api_call(c, "index_add_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha);
+    op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                   tensor_arg(source, "source", 3), o_alpha);
   });
 }
-tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, const Scalar*, tt_tensor*>(c, self, dim, index, source, &kScalar<1>, dst, op_index_add_into);
+tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            const tt_tensor *source, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, const Scalar*,
+                       tt_tensor*>(c, self, dim, index, source, &kScalar<1>, dst,
+                                   op_index_add_into);
 }
-tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor *dst) {
+tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, const tt_tensor *source,
+                               const tt_index_add_opts *opts, tt_tensor *dst) {
   return api_call(c, "index_add_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(source, "source", 3), o_alpha, mutable_arg(dst, "dst", 5));
+    op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                       tensor_arg(source, "source", 3), o_alpha, mutable_arg(dst, "dst", 5));
   });
 }
-tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, TensorsArg, const tt_tensor*, int32_t>(c, self, TensorsArg{indices, n_indices}, values, accumulate, out, op_index_put);
+tt_status tt_index_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *indices,
+                       int64_t n_indices, const tt_tensor *values, int32_t accumulate,
+                       tt_tensor **out) {
+  return call_for_one<const tt_tensor*, TensorsArg, const tt_tensor*, int32_t>(c, self,
+      TensorsArg{indices, n_indices}, values, accumulate, out, op_index_put);
 }
-tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices, int64_t n_indices, const tt_tensor *values, int32_t accumulate) {
-  return call_for_none<tt_tensor*, TensorsArg, const tt_tensor*, int32_t>(c, self, TensorsArg{indices, n_indices}, values, accumulate, op_index_put_);
+tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indices,
+                        int64_t n_indices, const tt_tensor *values, int32_t accumulate) {
+  return call_for_none<tt_tensor*, TensorsArg, const tt_tensor*, int32_t>(c, self,
+      TensorsArg{indices, n_indices}, values, accumulate, op_index_put_);
 }
-tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices, const tt_embedding_opts *opts, tt_tensor **out) {
+tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
+                       const tt_embedding_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "embedding", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
-    const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx) : Opt<int64_t>();
-    give(x, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1), o_padding_idx));
+    const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx)
+        : Opt<int64_t>();
+    give(x, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1),
+                               o_padding_idx));
   });
 }
-tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out) {
+tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                     const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                             tensor_arg(src, "src", 3), o_reduce));
   });
 }
-tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts) {
+tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                      const tt_tensor *src, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce);
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                 tensor_arg(src, "src", 3), o_reduce);
   });
 }
-tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst) {
+tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), tensor_arg(src, "src", 3), o_reduce, mutable_arg(dst, "dst", 5));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                     tensor_arg(src, "src", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
-tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor **out) {
+tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         double value, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                             scalar_arg(value, "value", 3), o_reduce));
   });
 }
-tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor **out) {
+tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         int64_t value, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                             scalar_arg(value, "value", 3), o_reduce));
   });
 }
-tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out) {
+tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                             scalar_arg(value, "value", 3), o_reduce));
   });
 }
-tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts) {
+tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          double value, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                 scalar_arg(value, "value", 3), o_reduce);
   });
 }
-tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts) {
+tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          int64_t value, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                 scalar_arg(value, "value", 3), o_reduce);
   });
 }
-tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts) {
+tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             const tt_scalar *value, const tt_scatter_opts *opts) {
   return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce);
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                 scalar_arg(value, "value", 3), o_reduce);
   });
 }
-tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, const tt_scatter_opts *opts, tt_tensor *dst) {
+tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                              double value, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                     scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
-tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, const tt_scatter_opts *opts, tt_tensor *dst) {
+tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                              int64_t value, const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                     scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
-tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor *dst) {
+tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                                 const tt_tensor *index, const tt_scalar *value,
+                                 const tt_scatter_opts *opts, tt_tensor *dst) {
   return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
-    const int64_t o_reduce = opts_has(opts, 0) ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2), scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
+    const int64_t o_reduce = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
+    op::scatter_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                     scalar_arg(value, "value", 3), o_reduce, mutable_arg(dst, "dst", 5));
   });
 }
-tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index, source, out, op_index_copy);
+tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                        const tt_tensor *source, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim,
+      index, source, out, op_index_copy);
 }
-tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index, source, op_index_copy_);
+tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         const tt_tensor *source) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index,
+      source, op_index_copy_);
 }
-tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *source, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, dim, index, source, dst, op_index_copy_into);
+tt_status tt_index_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             const tt_tensor *source, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, tt_tensor*>(c,
+      self, dim, index, source, dst, op_index_copy_into);
 }
-tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, double value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, double>(c, self, dim, index, value, out, op_index_fill);
+tt_status tt_index_fill_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            double value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, double>(c, self, dim, index,
+      value, out, op_index_fill);
 }
-tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, int64_t>(c, self, dim, index, value, out, op_index_fill);
+tt_status tt_index_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            int64_t value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, int64_t>(c, self, dim, index,
+      value, out, op_index_fill);
 }
-tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_scalar*>(c, self, dim, index, value, out, op_index_fill);
+tt_status tt_index_fill_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, const tt_scalar *value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_scalar*>(c, self, dim,
+      index, value, out, op_index_fill);
 }
-tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, double value) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, double>(c, self, dim, index, value, op_index_fill_);
+tt_status tt_index_fill_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             double value) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, double>(c, self, dim, index, value,
+      op_index_fill_);
 }
-tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, int64_t value) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, int64_t>(c, self, dim, index, value, op_index_fill_);
+tt_status tt_index_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             int64_t value) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, int64_t>(c, self, dim, index, value,
+      op_index_fill_);
 }
-tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_scalar *value) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_scalar*>(c, self, dim, index, value, op_index_fill_);
+tt_status tt_index_fill_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                                const tt_scalar *value) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_scalar*>(c, self, dim, index,
+      value, op_index_fill_);
 }
-tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index, value, out, op_index_fill_tensor);
+tt_status tt_index_fill(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                        const tt_tensor *value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim,
+      index, value, out, op_index_fill_tensor);
 }
-tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index, const tt_tensor *value) {
-  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index, value, op_index_fill_tensor_);
+tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                         const tt_tensor *value) {
+  return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index,
+      value, op_index_fill_tensor_);
 }
-tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor **out) {
+tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices,
+                            const tt_take_along_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "take_along_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
-    give(x, out, op::take_along_dim(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1), o_dim));
+    give(x, out, op::take_along_dim(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1),
+                                    o_dim));
   });
 }
-tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices, const tt_take_along_dim_opts *opts, tt_tensor *dst) {
+tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices,
+                                 const tt_take_along_dim_opts *opts, tt_tensor *dst) {
   return api_call(c, "take_along_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
-    op::take_along_dim_into(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1), o_dim, mutable_arg(dst, "dst", 3));
+    op::take_along_dim_into(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1), o_dim,
+                            mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor **out) {
+tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                           tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, mask, out, op_masked_select);
 }
-tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, mask, dst, op_masked_select_into);
+tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                                tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, mask, dst,
+      op_masked_select_into);
 }
 tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_nonzero);
@@ -223,7 +323,8 @@ tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_nonzero_into);
 }
-tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts, tt_tensor **out) {
+tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts,
+                     tt_tensor **out) {
   clear_out(out);
   return api_call(c, "one_hot", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
@@ -278,33 +379,50 @@ tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opt
     op::triu_into(tensor_arg(self, "self", 0), o_diagonal, mutable_arg(dst, "dst", 2));
   });
 }
-tt_status tt_where(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, condition, self, other, out, op_where);
+tt_status tt_where(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self,
+                   const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, condition, self,
+      other, out, op_where);
 }
-tt_status tt_where_into(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, condition, self, other, dst, op_where_into);
+tt_status tt_where_into(tt_ctx *c, const tt_tensor *condition, const tt_tensor *self,
+                        const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c,
+      condition, self, other, dst, op_where_into);
 }
-tt_status tt_masked_fill_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, double value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, double>(c, self, mask, value, out, op_masked_fill);
+tt_status tt_masked_fill_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, double value,
+                             tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, double>(c, self, mask, value, out,
+      op_masked_fill);
 }
-tt_status tt_masked_fill_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, int64_t value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, int64_t>(c, self, mask, value, out, op_masked_fill);
+tt_status tt_masked_fill_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, int64_t value,
+                             tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, int64_t>(c, self, mask, value, out,
+      op_masked_fill);
 }
-tt_status tt_masked_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_scalar *value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_scalar*>(c, self, mask, value, out, op_masked_fill);
+tt_status tt_masked_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                                const tt_scalar *value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_scalar*>(c, self, mask, value,
+      out, op_masked_fill);
 }
 tt_status tt_masked_fill_f64_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, double value) {
   return call_for_none<tt_tensor*, const tt_tensor*, double>(c, self, mask, value, op_masked_fill_);
 }
 tt_status tt_masked_fill_i64_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, int64_t value) {
-  return call_for_none<tt_tensor*, const tt_tensor*, int64_t>(c, self, mask, value, op_masked_fill_);
+  return call_for_none<tt_tensor*, const tt_tensor*, int64_t>(c, self, mask, value,
+      op_masked_fill_);
 }
-tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_scalar *value) {
-  return call_for_none<tt_tensor*, const tt_tensor*, const tt_scalar*>(c, self, mask, value, op_masked_fill_);
+tt_status tt_masked_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
+                                 const tt_scalar *value) {
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_scalar*>(c, self, mask, value,
+      op_masked_fill_);
 }
-tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask, const tt_tensor *value, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, value, out, op_masked_fill_tensor);
+tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                         const tt_tensor *value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, value,
+      out, op_masked_fill_tensor);
 }
-tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask, const tt_tensor *value) {
-  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, value, op_masked_fill_tensor_);
+tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
+                          const tt_tensor *value) {
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, value,
+      op_masked_fill_tensor_);
 }

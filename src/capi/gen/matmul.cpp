@@ -9,97 +9,119 @@ tt_status tt_matmul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_matmul);
 }
 tt_status tt_matmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst, op_matmul_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_matmul_into);
 }
-tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight, const tt_tensor *bias, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, input, weight, bias, out, op_linear);
+tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                    const tt_tensor *bias, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, input, weight, bias,
+      out, op_linear);
 }
-tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor **out) {
+tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
+                   const tt_addmm_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "addmm", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    give(x, out, op::addmm(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha));
+    give(x, out, op::addmm(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1),
+                           tensor_arg(mat2, "mat2", 2), o_beta, o_alpha));
   });
 }
-tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts) {
+tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
+                    const tt_addmm_opts *opts) {
   return api_call(c, "addmm_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    op::addmm_(mutable_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha);
+    op::addmm_(mutable_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1),
+               tensor_arg(mat2, "mat2", 2), o_beta, o_alpha);
   });
 }
-tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst) {
+tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1,
+                        const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst) {
   return api_call(c, "addmm_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    op::addmm_into(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1), tensor_arg(mat2, "mat2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
+    op::addmm_into(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1),
+                   tensor_arg(mat2, "mat2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
   });
 }
-tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out) {
+tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                     const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "baddbmm", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    give(x, out, op::baddbmm(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1), tensor_arg(batch2, "batch2", 2), o_beta, o_alpha));
+    give(x, out, op::baddbmm(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                             tensor_arg(batch2, "batch2", 2), o_beta, o_alpha));
   });
 }
-tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts) {
+tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2,
+                      const tt_baddbmm_opts *opts) {
   return api_call(c, "baddbmm_", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    op::baddbmm_(mutable_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1), tensor_arg(batch2, "batch2", 2), o_beta, o_alpha);
+    op::baddbmm_(mutable_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                 tensor_arg(batch2, "batch2", 2), o_beta, o_alpha);
   });
 }
-tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst) {
+tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                          const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst) {
   return api_call(c, "baddbmm_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    op::baddbmm_into(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1), tensor_arg(batch2, "batch2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
+    op::baddbmm_into(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                     tensor_arg(batch2, "batch2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
   });
 }
 tt_status tt_mm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, mat2, out, op_mm);
 }
 tt_status tt_mm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, mat2, dst, op_mm_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, mat2, dst,
+      op_mm_into);
 }
 tt_status tt_bmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, mat2, out, op_bmm);
 }
 tt_status tt_bmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, mat2, dst, op_bmm_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, mat2, dst,
+      op_bmm_into);
 }
 tt_status tt_mv(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, vec, out, op_mv);
 }
 tt_status tt_mv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, vec, dst, op_mv_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, vec, dst,
+      op_mv_into);
 }
 tt_status tt_dot(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, tensor, out, op_dot);
 }
 tt_status tt_dot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, tensor, dst, op_dot_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, tensor, dst,
+      op_dot_into);
 }
 tt_status tt_outer(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, vec2, out, op_outer);
 }
 tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2, tt_tensor *dst) {
-  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, vec2, dst, op_outer_into);
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, vec2, dst,
+      op_outer_into);
 }
-tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands, int64_t n_operands, tt_tensor **out) {
+tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands,
+                    int64_t n_operands, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "einsum", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 2);
-    give(x, out, op::einsum(str_arg(equation, "equation", 0), tensors_arg(operands, n_operands, "operands", 1, false)));
+    give(x, out, op::einsum(str_arg(equation, "equation", 0),
+                            tensors_arg(operands, n_operands, "operands", 1, false)));
   });
 }

@@ -14,22 +14,26 @@ tt_status tt_sum(tt_ctx *c, const tt_tensor *self, const tt_sum_opts *opts, tt_t
     give(x, out, op::sum(tensor_arg(self, "self", 0), o_dtype));
   });
 }
-tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor **out) {
+tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_sum_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "sum_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    give(x, out, op::sum_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype));
+    give(x, out, op::sum_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                             o_dtype));
   });
 }
-tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_sum_dim_opts *opts, tt_tensor *dst) {
+tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_sum_dim_opts *opts, tt_tensor *dst) {
   return api_call(c, "sum_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    op::sum_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
+    op::sum_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                     o_dtype, mutable_arg(dst, "dst", 4));
   });
 }
 tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out) {
@@ -41,28 +45,33 @@ tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt
     give(x, out, op::mean(tensor_arg(self, "self", 0), o_dtype));
   });
 }
-tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor **out) {
+tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_mean_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "mean_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    give(x, out, op::mean_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype));
+    give(x, out, op::mean_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                              o_keepdim, o_dtype));
   });
 }
-tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_mean_dim_opts *opts, tt_tensor *dst) {
+tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                           const tt_mean_dim_opts *opts, tt_tensor *dst) {
   return api_call(c, "mean_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    op::mean_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
+    op::mean_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                      o_dtype, mutable_arg(dst, "dst", 4));
   });
 }
 tt_status tt_max(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_max);
 }
-tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor **values, tt_tensor **indices) {
+tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts,
+                     tt_tensor **values, tt_tensor **indices) {
   clear_out(values);clear_out(indices);
   return api_call(c, "max_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(values, "values", 3);
@@ -72,17 +81,22 @@ tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max
     give(x, values, indices, op::max_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
   });
 }
-tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices) {
+tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_max_dim_opts *opts, tt_tensor *dst_values,
+                          tt_tensor *dst_indices) {
   return api_call(c, "max_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::max_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, mutable_arg(dst_values, "dst_values", 3), mutable_arg(dst_indices, "dst_indices", 4));
+    op::max_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim,
+                     mutable_arg(dst_values, "dst_values", 3),
+                     mutable_arg(dst_indices, "dst_indices", 4));
   });
 }
 tt_status tt_min(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_min);
 }
-tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor **values, tt_tensor **indices) {
+tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts,
+                     tt_tensor **values, tt_tensor **indices) {
   clear_out(values);clear_out(indices);
   return api_call(c, "min_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(values, "values", 3);
@@ -92,11 +106,15 @@ tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min
     give(x, values, indices, op::min_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
   });
 }
-tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices) {
+tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_min_dim_opts *opts, tt_tensor *dst_values,
+                          tt_tensor *dst_indices) {
   return api_call(c, "min_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::min_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, mutable_arg(dst_values, "dst_values", 3), mutable_arg(dst_indices, "dst_indices", 4));
+    op::min_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim,
+                     mutable_arg(dst_values, "dst_values", 3),
+                     mutable_arg(dst_indices, "dst_indices", 4));
   });
 }
 tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out) {
@@ -109,7 +127,8 @@ tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts
     give(x, out, op::argmax(tensor_arg(self, "self", 0), o_dim, o_keepdim));
   });
 }
-tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor *dst) {
+tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts,
+                         tt_tensor *dst) {
   return api_call(c, "argmax_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
@@ -120,42 +139,51 @@ tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts 
 tt_status tt_any(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_any);
 }
-tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor **out) {
+tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_any_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "any_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::any_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+    give(x, out, op::any_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                             o_keepdim));
   });
 }
-tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_any_dim_opts *opts, tt_tensor *dst) {
+tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_any_dim_opts *opts, tt_tensor *dst) {
   return api_call(c, "any_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::any_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+    op::any_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                     mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_all(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_all);
 }
-tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor **out) {
+tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_all_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "all_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::all_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+    give(x, out, op::all_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                             o_keepdim));
   });
 }
-tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_all_dim_opts *opts, tt_tensor *dst) {
+tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_all_dim_opts *opts, tt_tensor *dst) {
   return api_call(c, "all_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::all_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+    op::all_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                     mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor **out) {
+tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                  const tt_amax_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "amax", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -164,14 +192,17 @@ tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t 
     give(x, out, op::amax(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
   });
 }
-tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amax_opts *opts, tt_tensor *dst) {
+tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                       const tt_amax_opts *opts, tt_tensor *dst) {
   return api_call(c, "amax_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::amax_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+    op::amax_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                  mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor **out) {
+tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                  const tt_amin_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "amin", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -180,66 +211,81 @@ tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t 
     give(x, out, op::amin(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
   });
 }
-tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_amin_opts *opts, tt_tensor *dst) {
+tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                       const tt_amin_opts *opts, tt_tensor *dst) {
   return api_call(c, "amin_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::amin_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+    op::amin_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                  mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor **out) {
+tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                       const tt_logsumexp_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "logsumexp", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::logsumexp(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+    give(x, out, op::logsumexp(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                               o_keepdim));
   });
 }
-tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_logsumexp_opts *opts, tt_tensor *dst) {
+tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                            const tt_logsumexp_opts *opts, tt_tensor *dst) {
   return api_call(c, "logsumexp_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    op::logsumexp_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, mutable_arg(dst, "dst", 3));
+    op::logsumexp_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                       mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor **out) {
+tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                 const tt_var_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "var", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::var(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
+    give(x, out, op::var(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction,
+                         o_keepdim));
   });
 }
-tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_opts *opts, tt_tensor *dst) {
+tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_var_opts *opts, tt_tensor *dst) {
   return api_call(c, "var_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    op::var_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim, mutable_arg(dst, "dst", 4));
+    op::var_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction,
+                 o_keepdim, mutable_arg(dst, "dst", 4));
   });
 }
-tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor **out) {
+tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                 const tt_std_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "std", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::std(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
+    give(x, out, op::std(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction,
+                         o_keepdim));
   });
 }
-tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_std_opts *opts, tt_tensor *dst) {
+tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_std_opts *opts, tt_tensor *dst) {
   return api_call(c, "std_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    op::std_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim, mutable_arg(dst, "dst", 4));
+    op::std_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction,
+                 o_keepdim, mutable_arg(dst, "dst", 4));
   });
 }
-tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean) {
+tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean) {
   clear_out(var);clear_out(mean);
   return api_call(c, "var_mean", [=]([[maybe_unused]] Ctx& x) {
     out_arg(var, "var", 4);
@@ -247,7 +293,8 @@ tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int6
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, var, mean, op::var_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction, o_keepdim));
+    give(x, var, mean, op::var_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                                    o_correction, o_keepdim));
   });
 }
 tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt_tensor **out) {
@@ -259,7 +306,8 @@ tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt
     give(x, out, op::prod(tensor_arg(self, "self", 0), o_dtype));
   });
 }
-tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor **out) {
+tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts,
+                      tt_tensor **out) {
   clear_out(out);
   return api_call(c, "prod_dim", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
@@ -269,12 +317,14 @@ tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_pr
     give(x, out, op::prod_dim(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype));
   });
 }
-tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts, tt_tensor *dst) {
+tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                           const tt_prod_dim_opts *opts, tt_tensor *dst) {
   return api_call(c, "prod_dim_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    op::prod_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype, mutable_arg(dst, "dst", 4));
+    op::prod_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype,
+                      mutable_arg(dst, "dst", 4));
   });
 }
 tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor **out) {
@@ -287,7 +337,8 @@ tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts
     give(x, out, op::argmin(tensor_arg(self, "self", 0), o_dim, o_keepdim));
   });
 }
-tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor *dst) {
+tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts,
+                         tt_tensor *dst) {
   return api_call(c, "argmin_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
@@ -295,21 +346,25 @@ tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts 
     op::argmin_into(tensor_arg(self, "self", 0), o_dim, o_keepdim, mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor **out) {
+tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim,
+                  const tt_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "norm", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    give(x, out, op::norm(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim, o_dtype));
+    give(x, out, op::norm(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim,
+                          o_dtype));
   });
 }
-tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst) {
+tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim,
+                       int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst) {
   return api_call(c, "norm_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    op::norm_into(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim, o_dtype, mutable_arg(dst, "dst", 5));
+    op::norm_into(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim,
+                  o_dtype, mutable_arg(dst, "dst", 5));
   });
 }

@@ -5,7 +5,8 @@
 
 using namespace TT_NS;
 
-tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor **out) {
+tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts,
+                    tt_tensor **out) {
   clear_out(out);
   return api_call(c, "cumsum", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -21,14 +22,16 @@ tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_op
     op::cumsum_(mutable_arg(self, "self", 0), dim, o_dtype);
   });
 }
-tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts, tt_tensor *dst) {
+tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts,
+                         tt_tensor *dst) {
   return api_call(c, "cumsum_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::cumsum_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
   });
 }
-tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor **out) {
+tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts,
+                     tt_tensor **out) {
   clear_out(out);
   return api_call(c, "cumprod", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -44,7 +47,8 @@ tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_
     op::cumprod_(mutable_arg(self, "self", 0), dim, o_dtype);
   });
 }
-tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts, tt_tensor *dst) {
+tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                          const tt_cumprod_opts *opts, tt_tensor *dst) {
   return api_call(c, "cumprod_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;

@@ -5,7 +5,8 @@
 
 using namespace TT_NS;
 
-tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values, tt_tensor **indices) {
+tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values,
+                  tt_tensor **indices) {
   clear_out(values);clear_out(indices);
   return api_call(c, "sort", [=]([[maybe_unused]] Ctx& x) {
     out_arg(values, "values", 4);
@@ -17,16 +18,20 @@ tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt
     give(x, values, indices, op::sort(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable));
   });
 }
-tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices) {
+tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts,
+                       tt_tensor *dst_values, tt_tensor *dst_indices) {
   return api_call(c, "sort_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_descending = opts_has(opts, 1) ? bool(opts->descending != 0) : bool(false);
     const bool o_stable = opts_has(opts, 2) ? bool(opts->stable != 0) : bool(false);
-    op::sort_into(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable, mutable_arg(dst_values, "dst_values", 4), mutable_arg(dst_indices, "dst_indices", 5));
+    op::sort_into(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable,
+                  mutable_arg(dst_values, "dst_values", 4),
+                  mutable_arg(dst_indices, "dst_indices", 5));
   });
 }
-tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts, tt_tensor **out) {
+tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts,
+                     tt_tensor **out) {
   clear_out(out);
   return api_call(c, "argsort", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
@@ -37,7 +42,8 @@ tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *op
     give(x, out, op::argsort(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable));
   });
 }
-tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor **values, tt_tensor **indices) {
+tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts,
+                  tt_tensor **values, tt_tensor **indices) {
   clear_out(values);clear_out(indices);
   return api_call(c, "topk", [=]([[maybe_unused]] Ctx& x) {
     out_arg(values, "values", 5);
@@ -49,56 +55,72 @@ tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opt
     give(x, values, indices, op::topk(tensor_arg(self, "self", 0), k, o_dim, o_largest, o_sorted));
   });
 }
-tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts, tt_tensor *dst_values, tt_tensor *dst_indices) {
+tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts,
+                       tt_tensor *dst_values, tt_tensor *dst_indices) {
   return api_call(c, "topk_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_largest = opts_has(opts, 1) ? bool(opts->largest != 0) : bool(true);
     const bool o_sorted = opts_has(opts, 2) ? bool(opts->sorted != 0) : bool(true);
-    op::topk_into(tensor_arg(self, "self", 0), k, o_dim, o_largest, o_sorted, mutable_arg(dst_values, "dst_values", 5), mutable_arg(dst_indices, "dst_indices", 6));
+    op::topk_into(tensor_arg(self, "self", 0), k, o_dim, o_largest, o_sorted,
+                  mutable_arg(dst_values, "dst_values", 5),
+                  mutable_arg(dst_indices, "dst_indices", 6));
   });
 }
-tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor **out) {
+tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self,
+                          const tt_searchsorted_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "searchsorted", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues)) : int64_t(0);
+    const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues))
+        : int64_t(0);
     const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
-    give(x, out, op::searchsorted(tensor_arg(sorted_sequence, "sorted_sequence", 0), tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter));
+    give(x, out, op::searchsorted(tensor_arg(sorted_sequence, "sorted_sequence", 0),
+                                  tensor_arg(self, "self", 1), o_out_int32, o_right, o_side,
+                                  o_sorter));
   });
 }
-tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self, const tt_searchsorted_opts *opts, tt_tensor *dst) {
+tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self,
+                               const tt_searchsorted_opts *opts, tt_tensor *dst) {
   return api_call(c, "searchsorted_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 4);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues)) : int64_t(0);
+    const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues))
+        : int64_t(0);
     const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
-    op::searchsorted_into(tensor_arg(sorted_sequence, "sorted_sequence", 0), tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter, mutable_arg(dst, "dst", 6));
+    op::searchsorted_into(tensor_arg(sorted_sequence, "sorted_sequence", 0),
+                          tensor_arg(self, "self", 1), o_out_int32, o_right, o_side, o_sorter,
+                          mutable_arg(dst, "dst", 6));
   });
 }
-tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor **out) {
+tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries,
+                       const tt_bucketize_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "bucketize", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    give(x, out, op::bucketize(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1), o_out_int32, o_right));
+    give(x, out, op::bucketize(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1),
+                               o_out_int32, o_right));
   });
 }
-tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries, const tt_bucketize_opts *opts, tt_tensor *dst) {
+tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries,
+                            const tt_bucketize_opts *opts, tt_tensor *dst) {
   return api_call(c, "bucketize_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 2);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    op::bucketize_into(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1), o_out_int32, o_right, mutable_arg(dst, "dst", 4));
+    op::bucketize_into(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1),
+                       o_out_int32, o_right, mutable_arg(dst, "dst", 4));
   });
 }
-tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts, tt_tensor **values, tt_tensor **inverse, tt_tensor **counts) {
+tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts,
+                    tt_tensor **values, tt_tensor **inverse, tt_tensor **counts) {
   clear_out(values);clear_out(inverse);clear_out(counts);
   return api_call(c, "unique", [=]([[maybe_unused]] Ctx& x) {
     out_arg(values, "values", 5);
@@ -109,6 +131,7 @@ tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts
     const bool o_return_inverse = opts_has(opts, 1) ? bool(opts->return_inverse != 0) : bool(false);
     const bool o_return_counts = opts_has(opts, 2) ? bool(opts->return_counts != 0) : bool(false);
     const Opt<int64_t> o_dim = opts_has(opts, 3) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
-    give(x, values, inverse, counts, op::unique(tensor_arg(self, "self", 0), o_sorted, o_return_inverse, o_return_counts, o_dim));
+    give(x, values, inverse, counts, op::unique(tensor_arg(self, "self", 0), o_sorted,
+                                                o_return_inverse, o_return_counts, o_dim));
   });
 }

@@ -273,7 +273,8 @@ tt_status tt_round_(tt_ctx *c, tt_tensor *self, const tt_round_opts *opts) {
     op::round_(mutable_arg(self, "self", 0), o_decimals);
   });
 }
-tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor *dst) {
+tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts,
+                        tt_tensor *dst) {
   return api_call(c, "round_into", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
     const int64_t o_decimals = opts_has(opts, 0) ? int64_t(opts->decimals) : int64_t(0);

@@ -5,29 +5,36 @@
 
 using namespace TT_NS;
 
-tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out) {
+tt_status tt_view(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                  tt_tensor **out) {
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{size, n_size}, out, op_view);
 }
-tt_status tt_reshape(tt_ctx *c, const tt_tensor *self, const int64_t *shape, int64_t n_shape, tt_tensor **out) {
+tt_status tt_reshape(tt_ctx *c, const tt_tensor *self, const int64_t *shape, int64_t n_shape,
+                     tt_tensor **out) {
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{shape, n_shape}, out, op_reshape);
 }
-tt_status tt_transpose(tt_ctx *c, const tt_tensor *self, int64_t dim0, int64_t dim1, tt_tensor **out) {
+tt_status tt_transpose(tt_ctx *c, const tt_tensor *self, int64_t dim0, int64_t dim1,
+                       tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t, int64_t>(c, self, dim0, dim1, out, op_transpose);
 }
 tt_status tt_t(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_t);
 }
-tt_status tt_permute(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims, tt_tensor **out) {
+tt_status tt_permute(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
+                     tt_tensor **out) {
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dims, n_dims}, out, op_permute);
 }
-tt_status tt_expand(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, tt_tensor **out) {
+tt_status tt_expand(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                    tt_tensor **out) {
   return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{size, n_size}, out, op_expand);
 }
 tt_status tt_squeeze(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_squeeze);
 }
-tt_status tt_squeeze_dims(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dim, n_dim}, out, op_squeeze_dims);
+tt_status tt_squeeze_dims(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          tt_tensor **out) {
+  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dim, n_dim}, out,
+                                                 op_squeeze_dims);
 }
 tt_status tt_unsqueeze(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t>(c, self, dim, out, op_unsqueeze);
@@ -38,7 +45,8 @@ tt_status tt_select(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t index
 tt_status tt_detach(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_detach);
 }
-tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice_opts *opts, tt_tensor **out) {
+tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice_opts *opts,
+                   tt_tensor **out) {
   clear_out(out);
   return api_call(c, "slice", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 5);
@@ -49,16 +57,21 @@ tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice
     give(x, out, op::slice(tensor_arg(self, "self", 0), dim, o_start, o_end, o_step));
   });
 }
-tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size, const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts, tt_tensor **out) {
+tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                        const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts,
+                        tt_tensor **out) {
   clear_out(out);
   return api_call(c, "as_strided", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);
     check_opts(opts, 1);
-    const Opt<int64_t> o_storage_offset = opts_has(opts, 0) ? Opt<int64_t>(opts->storage_offset) : Opt<int64_t>();
-    give(x, out, op::as_strided(tensor_arg(self, "self", 0), ints_arg(size, n_size, "size", 1), ints_arg(stride, n_stride, "stride", 2), o_storage_offset));
+    const Opt<int64_t> o_storage_offset = opts_has(opts, 0) ? Opt<int64_t>(opts->storage_offset)
+        : Opt<int64_t>();
+    give(x, out, op::as_strided(tensor_arg(self, "self", 0), ints_arg(size, n_size, "size", 1),
+                                ints_arg(stride, n_stride, "stride", 2), o_storage_offset));
   });
 }
-tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts, tt_tensor **out) {
+tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts,
+                     tt_tensor **out) {
   clear_out(out);
   return api_call(c, "flatten", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 3);
@@ -68,10 +81,13 @@ tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *op
     give(x, out, op::flatten(tensor_arg(self, "self", 0), o_start_dim, o_end_dim));
   });
 }
-tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes, int64_t n_sizes, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, IntsArg>(c, self, dim, IntsArg{sizes, n_sizes}, out, op_unflatten);
+tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes,
+                       int64_t n_sizes, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, IntsArg>(c, self, dim, IntsArg{sizes, n_sizes},
+      out, op_unflatten);
 }
-tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "unbind", [=]([[maybe_unused]] Ctx& x) {
     check_opts(opts, 1);
@@ -79,10 +95,13 @@ tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts
     give_list(x, outs, cap, n_outs, op::unbind(tensor_arg(self, "self", 0), o_dim));
   });
 }
-tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length, tt_tensor **out) {
-  return call_for_one<const tt_tensor*, int64_t, int64_t, int64_t>(c, self, dim, start, length, out, op_narrow);
+tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length,
+                    tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, int64_t, int64_t>(c, self, dim, start, length, out,
+      op_narrow);
 }
-tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts, tt_tensor **out) {
+tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts,
+                      tt_tensor **out) {
   clear_out(out);
   return api_call(c, "diagonal", [=]([[maybe_unused]] Ctx& x) {
     out_arg(out, "out", 4);

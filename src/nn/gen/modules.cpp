@@ -4,19 +4,25 @@
 
 namespace TT_NS {
 
-static constinit const ModuleType Sequential_type = {"Sequential", 1, 1, nullptr, nullptr, copy_module<SequentialArgs>, destroy_module<SequentialArgs>, true};
+static constinit const ModuleType Sequential_type = {"Sequential", 1, 1, nullptr, nullptr,
+                                                     copy_module<SequentialArgs>,
+                                                     destroy_module<SequentialArgs>, true};
 TT_COLD Ref<Module> construct(const SequentialArgs& a) {
   ModuleRef m = new_module(&Sequential_type, a);
   return m;
 }
 
-static constinit const ModuleType ModuleList_type = {"ModuleList", 0, 0, nullptr, nullptr, copy_module<ModuleListArgs>, destroy_module<ModuleListArgs>, false};
+static constinit const ModuleType ModuleList_type = {"ModuleList", 0, 0, nullptr, nullptr,
+                                                     copy_module<ModuleListArgs>,
+                                                     destroy_module<ModuleListArgs>, false};
 TT_COLD Ref<Module> construct(const ModuleListArgs& a) {
   ModuleRef m = new_module(&ModuleList_type, a);
   return m;
 }
 
-static constinit const ModuleType ModuleDict_type = {"ModuleDict", 0, 0, nullptr, nullptr, copy_module<ModuleDictArgs>, destroy_module<ModuleDictArgs>, false};
+static constinit const ModuleType ModuleDict_type = {"ModuleDict", 0, 0, nullptr, nullptr,
+                                                     copy_module<ModuleDictArgs>,
+                                                     destroy_module<ModuleDictArgs>, false};
 TT_COLD Ref<Module> construct(const ModuleDictArgs& a) {
   ModuleRef m = new_module(&ModuleDict_type, a);
   return m;
@@ -27,7 +33,9 @@ static TensorList Identity_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<IdentityArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType Identity_type = {"Identity", 1, 1, Identity_forward, nullptr, copy_module<IdentityArgs>, destroy_module<IdentityArgs>, false};
+static constinit const ModuleType Identity_type = {"Identity", 1, 1, Identity_forward, nullptr,
+                                                   copy_module<IdentityArgs>,
+                                                   destroy_module<IdentityArgs>, false};
 TT_COLD Ref<Module> construct(const IdentityArgs& a) {
   ModuleRef m = new_module(&Identity_type, a);
   return m;
@@ -44,7 +52,9 @@ TT_COLD static void Linear_describe(const Module& m, Text& t) {
   put(t, "out_features", a.out_features);
   put(t, "bias", a.bias);
 }
-static constinit const ModuleType Linear_type = {"Linear", 1, 1, Linear_forward, Linear_describe, copy_module<LinearArgs>, destroy_module<LinearArgs>, false};
+static constinit const ModuleType Linear_type = {"Linear", 1, 1, Linear_forward, Linear_describe,
+                                                 copy_module<LinearArgs>,
+                                                 destroy_module<LinearArgs>, false};
 TT_COLD Ref<Module> construct(const LinearArgs& a) {
   ModuleRef m = new_module(&Linear_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -68,7 +78,9 @@ TT_COLD static void Embedding_describe(const Module& m, Text& t) {
   if (differs(a.scale_grad_by_freq, false)) { put(t, "scale_grad_by_freq", a.scale_grad_by_freq); }
   if (differs(a.sparse, false)) { put(t, "sparse", a.sparse); }
 }
-static constinit const ModuleType Embedding_type = {"Embedding", 1, 1, Embedding_forward, Embedding_describe, copy_module<EmbeddingArgs>, destroy_module<EmbeddingArgs>, false};
+static constinit const ModuleType Embedding_type = {"Embedding", 1, 1, Embedding_forward,
+                                                    Embedding_describe, copy_module<EmbeddingArgs>,
+                                                    destroy_module<EmbeddingArgs>, false};
 TT_COLD Ref<Module> construct(const EmbeddingArgs& a) {
   ModuleRef m = new_module(&Embedding_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -81,8 +93,12 @@ static TensorList LayerNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<LayerNormArgs>(m);
   return one(op::layer_norm(*in[0], a.normalized_shape, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
-TT_COLD static void LayerNorm_describe(const Module& m, Text& t) { describe_of(m, args_of<LayerNormArgs>(m), t); }
-static constinit const ModuleType LayerNorm_type = {"LayerNorm", 1, 1, LayerNorm_forward, LayerNorm_describe, copy_module<LayerNormArgs>, destroy_module<LayerNormArgs>, false};
+TT_COLD static void LayerNorm_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<LayerNormArgs>(m), t);
+}
+static constinit const ModuleType LayerNorm_type = {"LayerNorm", 1, 1, LayerNorm_forward,
+                                                    LayerNorm_describe, copy_module<LayerNormArgs>,
+                                                    destroy_module<LayerNormArgs>, false};
 TT_COLD Ref<Module> construct(const LayerNormArgs& a) {
   ModuleRef m = new_module(&LayerNorm_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -106,7 +122,9 @@ TT_COLD static void Dropout_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType Dropout_type = {"Dropout", 1, 1, Dropout_forward, Dropout_describe, copy_module<DropoutArgs>, destroy_module<DropoutArgs>, false};
+static constinit const ModuleType Dropout_type = {"Dropout", 1, 1, Dropout_forward,
+                                                  Dropout_describe, copy_module<DropoutArgs>,
+                                                  destroy_module<DropoutArgs>, false};
 TT_COLD Ref<Module> construct(const DropoutArgs& a) {
   ModuleRef m = new_module(&Dropout_type, a);
   return m;
@@ -126,7 +144,9 @@ TT_COLD static void ReLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReLUArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType ReLU_type = {"ReLU", 1, 1, ReLU_forward, ReLU_describe, copy_module<ReLUArgs>, destroy_module<ReLUArgs>, false};
+static constinit const ModuleType ReLU_type = {"ReLU", 1, 1, ReLU_forward, ReLU_describe,
+                                               copy_module<ReLUArgs>, destroy_module<ReLUArgs>,
+                                               false};
 TT_COLD Ref<Module> construct(const ReLUArgs& a) {
   ModuleRef m = new_module(&ReLU_type, a);
   return m;
@@ -146,7 +166,9 @@ TT_COLD static void ReLU6_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReLU6Args>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType ReLU6_type = {"ReLU6", 1, 1, ReLU6_forward, ReLU6_describe, copy_module<ReLU6Args>, destroy_module<ReLU6Args>, false};
+static constinit const ModuleType ReLU6_type = {"ReLU6", 1, 1, ReLU6_forward, ReLU6_describe,
+                                                copy_module<ReLU6Args>, destroy_module<ReLU6Args>,
+                                                false};
 TT_COLD Ref<Module> construct(const ReLU6Args& a) {
   ModuleRef m = new_module(&ReLU6_type, a);
   return m;
@@ -167,7 +189,9 @@ TT_COLD static void LeakyReLU_describe(const Module& m, Text& t) {
   put(t, "negative_slope", a.negative_slope);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType LeakyReLU_type = {"LeakyReLU", 1, 1, LeakyReLU_forward, LeakyReLU_describe, copy_module<LeakyReLUArgs>, destroy_module<LeakyReLUArgs>, false};
+static constinit const ModuleType LeakyReLU_type = {"LeakyReLU", 1, 1, LeakyReLU_forward,
+                                                    LeakyReLU_describe, copy_module<LeakyReLUArgs>,
+                                                    destroy_module<LeakyReLUArgs>, false};
 TT_COLD Ref<Module> construct(const LeakyReLUArgs& a) {
   ModuleRef m = new_module(&LeakyReLU_type, a);
   return m;
@@ -188,7 +212,8 @@ TT_COLD static void ELU_describe(const Module& m, Text& t) {
   put(t, "alpha", a.alpha);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType ELU_type = {"ELU", 1, 1, ELU_forward, ELU_describe, copy_module<ELUArgs>, destroy_module<ELUArgs>, false};
+static constinit const ModuleType ELU_type = {"ELU", 1, 1, ELU_forward, ELU_describe,
+                                              copy_module<ELUArgs>, destroy_module<ELUArgs>, false};
 TT_COLD Ref<Module> construct(const ELUArgs& a) {
   ModuleRef m = new_module(&ELU_type, a);
   return m;
@@ -201,9 +226,12 @@ static TensorList GELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
 }
 TT_COLD static void GELU_describe(const Module& m, Text& t) {
   const auto& a = args_of<GELUArgs>(m);
-  static constexpr const char* k_approximate[] = {"none", "tanh"}; put(t, "approximate", k_approximate[a.approximate]);
+  static constexpr const char* k_approximate[] = {"none", "tanh"};
+      put(t, "approximate", k_approximate[a.approximate]);
 }
-static constinit const ModuleType GELU_type = {"GELU", 1, 1, GELU_forward, GELU_describe, copy_module<GELUArgs>, destroy_module<GELUArgs>, false};
+static constinit const ModuleType GELU_type = {"GELU", 1, 1, GELU_forward, GELU_describe,
+                                               copy_module<GELUArgs>, destroy_module<GELUArgs>,
+                                               false};
 TT_COLD Ref<Module> construct(const GELUArgs& a) {
   ModuleRef m = new_module(&GELU_type, a);
   return m;
@@ -223,7 +251,9 @@ TT_COLD static void SiLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<SiLUArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType SiLU_type = {"SiLU", 1, 1, SiLU_forward, SiLU_describe, copy_module<SiLUArgs>, destroy_module<SiLUArgs>, false};
+static constinit const ModuleType SiLU_type = {"SiLU", 1, 1, SiLU_forward, SiLU_describe,
+                                               copy_module<SiLUArgs>, destroy_module<SiLUArgs>,
+                                               false};
 TT_COLD Ref<Module> construct(const SiLUArgs& a) {
   ModuleRef m = new_module(&SiLU_type, a);
   return m;
@@ -243,7 +273,9 @@ TT_COLD static void Mish_describe(const Module& m, Text& t) {
   const auto& a = args_of<MishArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType Mish_type = {"Mish", 1, 1, Mish_forward, Mish_describe, copy_module<MishArgs>, destroy_module<MishArgs>, false};
+static constinit const ModuleType Mish_type = {"Mish", 1, 1, Mish_forward, Mish_describe,
+                                               copy_module<MishArgs>, destroy_module<MishArgs>,
+                                               false};
 TT_COLD Ref<Module> construct(const MishArgs& a) {
   ModuleRef m = new_module(&Mish_type, a);
   return m;
@@ -259,7 +291,9 @@ TT_COLD static void Softplus_describe(const Module& m, Text& t) {
   put(t, "beta", a.beta);
   put(t, "threshold", a.threshold);
 }
-static constinit const ModuleType Softplus_type = {"Softplus", 1, 1, Softplus_forward, Softplus_describe, copy_module<SoftplusArgs>, destroy_module<SoftplusArgs>, false};
+static constinit const ModuleType Softplus_type = {"Softplus", 1, 1, Softplus_forward,
+                                                   Softplus_describe, copy_module<SoftplusArgs>,
+                                                   destroy_module<SoftplusArgs>, false};
 TT_COLD Ref<Module> construct(const SoftplusArgs& a) {
   ModuleRef m = new_module(&Softplus_type, a);
   return m;
@@ -275,7 +309,9 @@ static TensorList Hardswish_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   }
   return one(op::hardswish(*in[0]));
 }
-static constinit const ModuleType Hardswish_type = {"Hardswish", 1, 1, Hardswish_forward, nullptr, copy_module<HardswishArgs>, destroy_module<HardswishArgs>, false};
+static constinit const ModuleType Hardswish_type = {"Hardswish", 1, 1, Hardswish_forward, nullptr,
+                                                    copy_module<HardswishArgs>,
+                                                    destroy_module<HardswishArgs>, false};
 TT_COLD Ref<Module> construct(const HardswishArgs& a) {
   ModuleRef m = new_module(&Hardswish_type, a);
   return m;
@@ -291,7 +327,9 @@ static TensorList Hardsigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in)
   }
   return one(op::hardsigmoid(*in[0]));
 }
-static constinit const ModuleType Hardsigmoid_type = {"Hardsigmoid", 1, 1, Hardsigmoid_forward, nullptr, copy_module<HardsigmoidArgs>, destroy_module<HardsigmoidArgs>, false};
+static constinit const ModuleType Hardsigmoid_type = {"Hardsigmoid", 1, 1, Hardsigmoid_forward,
+                                                      nullptr, copy_module<HardsigmoidArgs>,
+                                                      destroy_module<HardsigmoidArgs>, false};
 TT_COLD Ref<Module> construct(const HardsigmoidArgs& a) {
   ModuleRef m = new_module(&Hardsigmoid_type, a);
   return m;
@@ -313,7 +351,9 @@ TT_COLD static void Hardtanh_describe(const Module& m, Text& t) {
   put(t, "max_val", a.max_val);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType Hardtanh_type = {"Hardtanh", 1, 1, Hardtanh_forward, Hardtanh_describe, copy_module<HardtanhArgs>, destroy_module<HardtanhArgs>, false};
+static constinit const ModuleType Hardtanh_type = {"Hardtanh", 1, 1, Hardtanh_forward,
+                                                   Hardtanh_describe, copy_module<HardtanhArgs>,
+                                                   destroy_module<HardtanhArgs>, false};
 TT_COLD Ref<Module> construct(const HardtanhArgs& a) {
   ModuleRef m = new_module(&Hardtanh_type, a);
   return m;
@@ -328,7 +368,8 @@ TT_COLD static void GLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<GLUArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType GLU_type = {"GLU", 1, 1, GLU_forward, GLU_describe, copy_module<GLUArgs>, destroy_module<GLUArgs>, false};
+static constinit const ModuleType GLU_type = {"GLU", 1, 1, GLU_forward, GLU_describe,
+                                              copy_module<GLUArgs>, destroy_module<GLUArgs>, false};
 TT_COLD Ref<Module> construct(const GLUArgs& a) {
   ModuleRef m = new_module(&GLU_type, a);
   return m;
@@ -339,7 +380,9 @@ static TensorList LogSigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) 
   [[maybe_unused]] const auto& a = args_of<LogSigmoidArgs>(m);
   return one(op::logsigmoid(*in[0]));
 }
-static constinit const ModuleType LogSigmoid_type = {"LogSigmoid", 1, 1, LogSigmoid_forward, nullptr, copy_module<LogSigmoidArgs>, destroy_module<LogSigmoidArgs>, false};
+static constinit const ModuleType LogSigmoid_type = {"LogSigmoid", 1, 1, LogSigmoid_forward,
+                                                     nullptr, copy_module<LogSigmoidArgs>,
+                                                     destroy_module<LogSigmoidArgs>, false};
 TT_COLD Ref<Module> construct(const LogSigmoidArgs& a) {
   ModuleRef m = new_module(&LogSigmoid_type, a);
   return m;
@@ -350,7 +393,9 @@ static TensorList Sigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<SigmoidArgs>(m);
   return one(op::sigmoid(*in[0]));
 }
-static constinit const ModuleType Sigmoid_type = {"Sigmoid", 1, 1, Sigmoid_forward, nullptr, copy_module<SigmoidArgs>, destroy_module<SigmoidArgs>, false};
+static constinit const ModuleType Sigmoid_type = {"Sigmoid", 1, 1, Sigmoid_forward, nullptr,
+                                                  copy_module<SigmoidArgs>,
+                                                  destroy_module<SigmoidArgs>, false};
 TT_COLD Ref<Module> construct(const SigmoidArgs& a) {
   ModuleRef m = new_module(&Sigmoid_type, a);
   return m;
@@ -361,7 +406,9 @@ static TensorList Tanh_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<TanhArgs>(m);
   return one(op::tanh(*in[0]));
 }
-static constinit const ModuleType Tanh_type = {"Tanh", 1, 1, Tanh_forward, nullptr, copy_module<TanhArgs>, destroy_module<TanhArgs>, false};
+static constinit const ModuleType Tanh_type = {"Tanh", 1, 1, Tanh_forward, nullptr,
+                                               copy_module<TanhArgs>, destroy_module<TanhArgs>,
+                                               false};
 TT_COLD Ref<Module> construct(const TanhArgs& a) {
   ModuleRef m = new_module(&Tanh_type, a);
   return m;
@@ -376,7 +423,9 @@ TT_COLD static void Softmax_describe(const Module& m, Text& t) {
   const auto& a = args_of<SoftmaxArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType Softmax_type = {"Softmax", 1, 1, Softmax_forward, Softmax_describe, copy_module<SoftmaxArgs>, destroy_module<SoftmaxArgs>, false};
+static constinit const ModuleType Softmax_type = {"Softmax", 1, 1, Softmax_forward,
+                                                  Softmax_describe, copy_module<SoftmaxArgs>,
+                                                  destroy_module<SoftmaxArgs>, false};
 TT_COLD Ref<Module> construct(const SoftmaxArgs& a) {
   ModuleRef m = new_module(&Softmax_type, a);
   return m;
@@ -391,7 +440,10 @@ TT_COLD static void LogSoftmax_describe(const Module& m, Text& t) {
   const auto& a = args_of<LogSoftmaxArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType LogSoftmax_type = {"LogSoftmax", 1, 1, LogSoftmax_forward, LogSoftmax_describe, copy_module<LogSoftmaxArgs>, destroy_module<LogSoftmaxArgs>, false};
+static constinit const ModuleType LogSoftmax_type = {"LogSoftmax", 1, 1, LogSoftmax_forward,
+                                                     LogSoftmax_describe,
+                                                     copy_module<LogSoftmaxArgs>,
+                                                     destroy_module<LogSoftmaxArgs>, false};
 TT_COLD Ref<Module> construct(const LogSoftmaxArgs& a) {
   ModuleRef m = new_module(&LogSoftmax_type, a);
   return m;
@@ -407,7 +459,9 @@ TT_COLD static void Flatten_describe(const Module& m, Text& t) {
   put(t, "start_dim", a.start_dim);
   put(t, "end_dim", a.end_dim);
 }
-static constinit const ModuleType Flatten_type = {"Flatten", 1, 1, Flatten_forward, Flatten_describe, copy_module<FlattenArgs>, destroy_module<FlattenArgs>, false};
+static constinit const ModuleType Flatten_type = {"Flatten", 1, 1, Flatten_forward,
+                                                  Flatten_describe, copy_module<FlattenArgs>,
+                                                  destroy_module<FlattenArgs>, false};
 TT_COLD Ref<Module> construct(const FlattenArgs& a) {
   ModuleRef m = new_module(&Flatten_type, a);
   return m;
@@ -418,7 +472,9 @@ static TensorList L1Loss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<L1LossArgs>(m);
   return one(op::l1_loss(*in[0], *in[1], a.reduction));
 }
-static constinit const ModuleType L1Loss_type = {"L1Loss", 2, 2, L1Loss_forward, nullptr, copy_module<L1LossArgs>, destroy_module<L1LossArgs>, false};
+static constinit const ModuleType L1Loss_type = {"L1Loss", 2, 2, L1Loss_forward, nullptr,
+                                                 copy_module<L1LossArgs>,
+                                                 destroy_module<L1LossArgs>, false};
 TT_COLD Ref<Module> construct(const L1LossArgs& a) {
   ModuleRef m = new_module(&L1Loss_type, a);
   return m;
@@ -429,7 +485,9 @@ static TensorList MSELoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<MSELossArgs>(m);
   return one(op::mse_loss(*in[0], *in[1], a.reduction));
 }
-static constinit const ModuleType MSELoss_type = {"MSELoss", 2, 2, MSELoss_forward, nullptr, copy_module<MSELossArgs>, destroy_module<MSELossArgs>, false};
+static constinit const ModuleType MSELoss_type = {"MSELoss", 2, 2, MSELoss_forward, nullptr,
+                                                  copy_module<MSELossArgs>,
+                                                  destroy_module<MSELossArgs>, false};
 TT_COLD Ref<Module> construct(const MSELossArgs& a) {
   ModuleRef m = new_module(&MSELoss_type, a);
   return m;
@@ -440,7 +498,9 @@ static TensorList SmoothL1Loss_forward(Module& m, [[maybe_unused]] TensorSpan in
   [[maybe_unused]] const auto& a = args_of<SmoothL1LossArgs>(m);
   return one(op::smooth_l1_loss(*in[0], *in[1], a.reduction, a.beta));
 }
-static constinit const ModuleType SmoothL1Loss_type = {"SmoothL1Loss", 2, 2, SmoothL1Loss_forward, nullptr, copy_module<SmoothL1LossArgs>, destroy_module<SmoothL1LossArgs>, false};
+static constinit const ModuleType SmoothL1Loss_type = {"SmoothL1Loss", 2, 2, SmoothL1Loss_forward,
+                                                       nullptr, copy_module<SmoothL1LossArgs>,
+                                                       destroy_module<SmoothL1LossArgs>, false};
 TT_COLD Ref<Module> construct(const SmoothL1LossArgs& a) {
   ModuleRef m = new_module(&SmoothL1Loss_type, a);
   return m;
@@ -451,7 +511,9 @@ static TensorList HuberLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<HuberLossArgs>(m);
   return one(op::huber_loss(*in[0], *in[1], a.reduction, a.delta));
 }
-static constinit const ModuleType HuberLoss_type = {"HuberLoss", 2, 2, HuberLoss_forward, nullptr, copy_module<HuberLossArgs>, destroy_module<HuberLossArgs>, false};
+static constinit const ModuleType HuberLoss_type = {"HuberLoss", 2, 2, HuberLoss_forward, nullptr,
+                                                    copy_module<HuberLossArgs>,
+                                                    destroy_module<HuberLossArgs>, false};
 TT_COLD Ref<Module> construct(const HuberLossArgs& a) {
   ModuleRef m = new_module(&HuberLoss_type, a);
   return m;
@@ -462,7 +524,9 @@ static TensorList BCELoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<BCELossArgs>(m);
   return one(op::binary_cross_entropy(*in[0], *in[1], m.slot_opt(0), a.reduction));
 }
-static constinit const ModuleType BCELoss_type = {"BCELoss", 2, 2, BCELoss_forward, nullptr, copy_module<BCELossArgs>, destroy_module<BCELossArgs>, false};
+static constinit const ModuleType BCELoss_type = {"BCELoss", 2, 2, BCELoss_forward, nullptr,
+                                                  copy_module<BCELossArgs>,
+                                                  destroy_module<BCELossArgs>, false};
 TT_COLD Ref<Module> construct(const BCELossArgs& a) {
   BCELossArgs own = a;
   own.weight = nullptr;
@@ -474,9 +538,12 @@ TT_COLD Ref<Module> construct(const BCELossArgs& a) {
 static TensorList BCEWithLogitsLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("BCEWithLogitsLoss");
   [[maybe_unused]] const auto& a = args_of<BCEWithLogitsLossArgs>(m);
-  return one(op::binary_cross_entropy_with_logits(*in[0], *in[1], m.slot_opt(0), a.reduction, m.slot_opt(1)));
+  return one(op::binary_cross_entropy_with_logits(*in[0], *in[1], m.slot_opt(0), a.reduction,
+                                                  m.slot_opt(1)));
 }
-static constinit const ModuleType BCEWithLogitsLoss_type = {"BCEWithLogitsLoss", 2, 2, BCEWithLogitsLoss_forward, nullptr, copy_module<BCEWithLogitsLossArgs>, destroy_module<BCEWithLogitsLossArgs>, false};
+static constinit const ModuleType BCEWithLogitsLoss_type = {"BCEWithLogitsLoss", 2, 2,
+    BCEWithLogitsLoss_forward, nullptr, copy_module<BCEWithLogitsLossArgs>,
+    destroy_module<BCEWithLogitsLossArgs>, false};
 TT_COLD Ref<Module> construct(const BCEWithLogitsLossArgs& a) {
   BCEWithLogitsLossArgs own = a;
   own.weight = nullptr;
@@ -492,7 +559,9 @@ static TensorList KLDivLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<KLDivLossArgs>(m);
   return one(op::kl_div(*in[0], *in[1], a.reduction, a.log_target));
 }
-static constinit const ModuleType KLDivLoss_type = {"KLDivLoss", 2, 2, KLDivLoss_forward, nullptr, copy_module<KLDivLossArgs>, destroy_module<KLDivLossArgs>, false};
+static constinit const ModuleType KLDivLoss_type = {"KLDivLoss", 2, 2, KLDivLoss_forward, nullptr,
+                                                    copy_module<KLDivLossArgs>,
+                                                    destroy_module<KLDivLossArgs>, false};
 TT_COLD Ref<Module> construct(const KLDivLossArgs& a) {
   ModuleRef m = new_module(&KLDivLoss_type, a);
   return m;
@@ -503,7 +572,9 @@ static TensorList NLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<NLLLossArgs>(m);
   return one(op::nll_loss(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction));
 }
-static constinit const ModuleType NLLLoss_type = {"NLLLoss", 2, 2, NLLLoss_forward, nullptr, copy_module<NLLLossArgs>, destroy_module<NLLLossArgs>, false};
+static constinit const ModuleType NLLLoss_type = {"NLLLoss", 2, 2, NLLLoss_forward, nullptr,
+                                                  copy_module<NLLLossArgs>,
+                                                  destroy_module<NLLLossArgs>, false};
 TT_COLD Ref<Module> construct(const NLLLossArgs& a) {
   NLLLossArgs own = a;
   own.weight = nullptr;
@@ -515,9 +586,12 @@ TT_COLD Ref<Module> construct(const NLLLossArgs& a) {
 static TensorList CrossEntropyLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("CrossEntropyLoss");
   [[maybe_unused]] const auto& a = args_of<CrossEntropyLossArgs>(m);
-  return one(op::cross_entropy(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction, a.label_smoothing));
+  return one(op::cross_entropy(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction,
+                               a.label_smoothing));
 }
-static constinit const ModuleType CrossEntropyLoss_type = {"CrossEntropyLoss", 2, 2, CrossEntropyLoss_forward, nullptr, copy_module<CrossEntropyLossArgs>, destroy_module<CrossEntropyLossArgs>, false};
+static constinit const ModuleType CrossEntropyLoss_type = {"CrossEntropyLoss", 2, 2,
+    CrossEntropyLoss_forward, nullptr, copy_module<CrossEntropyLossArgs>,
+    destroy_module<CrossEntropyLossArgs>, false};
 TT_COLD Ref<Module> construct(const CrossEntropyLossArgs& a) {
   CrossEntropyLossArgs own = a;
   own.weight = nullptr;
@@ -531,7 +605,9 @@ static TensorList MultiheadAttention_forward(Module& m, [[maybe_unused]] TensorS
   [[maybe_unused]] const auto& a = args_of<MultiheadAttentionArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType MultiheadAttention_type = {"MultiheadAttention", 3, 5, MultiheadAttention_forward, nullptr, copy_module<MultiheadAttentionArgs>, destroy_module<MultiheadAttentionArgs>, false};
+static constinit const ModuleType MultiheadAttention_type = {"MultiheadAttention", 3, 5,
+    MultiheadAttention_forward, nullptr, copy_module<MultiheadAttentionArgs>,
+    destroy_module<MultiheadAttentionArgs>, false};
 TT_COLD Ref<Module> construct(const MultiheadAttentionArgs& a) {
   ModuleRef m = new_module(&MultiheadAttention_type, a);
   m->slots.push_back({Text("in_proj_weight"), TensorRef(), false, true});
@@ -550,8 +626,12 @@ static TensorList Conv1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<Conv1dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void Conv1d_describe(const Module& m, Text& t) { describe_of(m, args_of<Conv1dArgs>(m), t); }
-static constinit const ModuleType Conv1d_type = {"Conv1d", 1, 1, Conv1d_forward, Conv1d_describe, copy_module<Conv1dArgs>, destroy_module<Conv1dArgs>, false};
+TT_COLD static void Conv1d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<Conv1dArgs>(m), t);
+}
+static constinit const ModuleType Conv1d_type = {"Conv1d", 1, 1, Conv1d_forward, Conv1d_describe,
+                                                 copy_module<Conv1dArgs>,
+                                                 destroy_module<Conv1dArgs>, false};
 TT_COLD Ref<Module> construct(const Conv1dArgs& a) {
   Conv1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -574,8 +654,12 @@ static TensorList Conv2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<Conv2dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void Conv2d_describe(const Module& m, Text& t) { describe_of(m, args_of<Conv2dArgs>(m), t); }
-static constinit const ModuleType Conv2d_type = {"Conv2d", 1, 1, Conv2d_forward, Conv2d_describe, copy_module<Conv2dArgs>, destroy_module<Conv2dArgs>, false};
+TT_COLD static void Conv2d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<Conv2dArgs>(m), t);
+}
+static constinit const ModuleType Conv2d_type = {"Conv2d", 1, 1, Conv2d_forward, Conv2d_describe,
+                                                 copy_module<Conv2dArgs>,
+                                                 destroy_module<Conv2dArgs>, false};
 TT_COLD Ref<Module> construct(const Conv2dArgs& a) {
   Conv2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -598,8 +682,12 @@ static TensorList Conv3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<Conv3dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void Conv3d_describe(const Module& m, Text& t) { describe_of(m, args_of<Conv3dArgs>(m), t); }
-static constinit const ModuleType Conv3d_type = {"Conv3d", 1, 1, Conv3d_forward, Conv3d_describe, copy_module<Conv3dArgs>, destroy_module<Conv3dArgs>, false};
+TT_COLD static void Conv3d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<Conv3dArgs>(m), t);
+}
+static constinit const ModuleType Conv3d_type = {"Conv3d", 1, 1, Conv3d_forward, Conv3d_describe,
+                                                 copy_module<Conv3dArgs>,
+                                                 destroy_module<Conv3dArgs>, false};
 TT_COLD Ref<Module> construct(const Conv3dArgs& a) {
   Conv3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -622,8 +710,12 @@ static TensorList ConvTranspose1d_forward(Module& m, [[maybe_unused]] TensorSpan
   [[maybe_unused]] const auto& a = args_of<ConvTranspose1dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void ConvTranspose1d_describe(const Module& m, Text& t) { describe_of(m, args_of<ConvTranspose1dArgs>(m), t); }
-static constinit const ModuleType ConvTranspose1d_type = {"ConvTranspose1d", 1, 1, ConvTranspose1d_forward, ConvTranspose1d_describe, copy_module<ConvTranspose1dArgs>, destroy_module<ConvTranspose1dArgs>, false};
+TT_COLD static void ConvTranspose1d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<ConvTranspose1dArgs>(m), t);
+}
+static constinit const ModuleType ConvTranspose1d_type = {"ConvTranspose1d", 1, 1,
+    ConvTranspose1d_forward, ConvTranspose1d_describe, copy_module<ConvTranspose1dArgs>,
+    destroy_module<ConvTranspose1dArgs>, false};
 TT_COLD Ref<Module> construct(const ConvTranspose1dArgs& a) {
   ConvTranspose1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -648,8 +740,12 @@ static TensorList ConvTranspose2d_forward(Module& m, [[maybe_unused]] TensorSpan
   [[maybe_unused]] const auto& a = args_of<ConvTranspose2dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void ConvTranspose2d_describe(const Module& m, Text& t) { describe_of(m, args_of<ConvTranspose2dArgs>(m), t); }
-static constinit const ModuleType ConvTranspose2d_type = {"ConvTranspose2d", 1, 1, ConvTranspose2d_forward, ConvTranspose2d_describe, copy_module<ConvTranspose2dArgs>, destroy_module<ConvTranspose2dArgs>, false};
+TT_COLD static void ConvTranspose2d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<ConvTranspose2dArgs>(m), t);
+}
+static constinit const ModuleType ConvTranspose2d_type = {"ConvTranspose2d", 1, 1,
+    ConvTranspose2d_forward, ConvTranspose2d_describe, copy_module<ConvTranspose2dArgs>,
+    destroy_module<ConvTranspose2dArgs>, false};
 TT_COLD Ref<Module> construct(const ConvTranspose2dArgs& a) {
   ConvTranspose2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -674,8 +770,12 @@ static TensorList ConvTranspose3d_forward(Module& m, [[maybe_unused]] TensorSpan
   [[maybe_unused]] const auto& a = args_of<ConvTranspose3dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void ConvTranspose3d_describe(const Module& m, Text& t) { describe_of(m, args_of<ConvTranspose3dArgs>(m), t); }
-static constinit const ModuleType ConvTranspose3d_type = {"ConvTranspose3d", 1, 1, ConvTranspose3d_forward, ConvTranspose3d_describe, copy_module<ConvTranspose3dArgs>, destroy_module<ConvTranspose3dArgs>, false};
+TT_COLD static void ConvTranspose3d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<ConvTranspose3dArgs>(m), t);
+}
+static constinit const ModuleType ConvTranspose3d_type = {"ConvTranspose3d", 1, 1,
+    ConvTranspose3d_forward, ConvTranspose3d_describe, copy_module<ConvTranspose3dArgs>,
+    destroy_module<ConvTranspose3dArgs>, false};
 TT_COLD Ref<Module> construct(const ConvTranspose3dArgs& a) {
   ConvTranspose3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -700,8 +800,13 @@ static TensorList BatchNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in)
   [[maybe_unused]] const auto& a = args_of<BatchNorm1dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void BatchNorm1d_describe(const Module& m, Text& t) { describe_of(m, args_of<BatchNorm1dArgs>(m), t); }
-static constinit const ModuleType BatchNorm1d_type = {"BatchNorm1d", 1, 1, BatchNorm1d_forward, BatchNorm1d_describe, copy_module<BatchNorm1dArgs>, destroy_module<BatchNorm1dArgs>, false};
+TT_COLD static void BatchNorm1d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<BatchNorm1dArgs>(m), t);
+}
+static constinit const ModuleType BatchNorm1d_type = {"BatchNorm1d", 1, 1, BatchNorm1d_forward,
+                                                      BatchNorm1d_describe,
+                                                      copy_module<BatchNorm1dArgs>,
+                                                      destroy_module<BatchNorm1dArgs>, false};
 TT_COLD Ref<Module> construct(const BatchNorm1dArgs& a) {
   ModuleRef m = new_module(&BatchNorm1d_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -718,8 +823,13 @@ static TensorList BatchNorm2d_forward(Module& m, [[maybe_unused]] TensorSpan in)
   [[maybe_unused]] const auto& a = args_of<BatchNorm2dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void BatchNorm2d_describe(const Module& m, Text& t) { describe_of(m, args_of<BatchNorm2dArgs>(m), t); }
-static constinit const ModuleType BatchNorm2d_type = {"BatchNorm2d", 1, 1, BatchNorm2d_forward, BatchNorm2d_describe, copy_module<BatchNorm2dArgs>, destroy_module<BatchNorm2dArgs>, false};
+TT_COLD static void BatchNorm2d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<BatchNorm2dArgs>(m), t);
+}
+static constinit const ModuleType BatchNorm2d_type = {"BatchNorm2d", 1, 1, BatchNorm2d_forward,
+                                                      BatchNorm2d_describe,
+                                                      copy_module<BatchNorm2dArgs>,
+                                                      destroy_module<BatchNorm2dArgs>, false};
 TT_COLD Ref<Module> construct(const BatchNorm2dArgs& a) {
   ModuleRef m = new_module(&BatchNorm2d_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -736,8 +846,13 @@ static TensorList BatchNorm3d_forward(Module& m, [[maybe_unused]] TensorSpan in)
   [[maybe_unused]] const auto& a = args_of<BatchNorm3dArgs>(m);
   return forward_of(m, a, in);
 }
-TT_COLD static void BatchNorm3d_describe(const Module& m, Text& t) { describe_of(m, args_of<BatchNorm3dArgs>(m), t); }
-static constinit const ModuleType BatchNorm3d_type = {"BatchNorm3d", 1, 1, BatchNorm3d_forward, BatchNorm3d_describe, copy_module<BatchNorm3dArgs>, destroy_module<BatchNorm3dArgs>, false};
+TT_COLD static void BatchNorm3d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<BatchNorm3dArgs>(m), t);
+}
+static constinit const ModuleType BatchNorm3d_type = {"BatchNorm3d", 1, 1, BatchNorm3d_forward,
+                                                      BatchNorm3d_describe,
+                                                      copy_module<BatchNorm3dArgs>,
+                                                      destroy_module<BatchNorm3dArgs>, false};
 TT_COLD Ref<Module> construct(const BatchNorm3dArgs& a) {
   ModuleRef m = new_module(&BatchNorm3d_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -754,8 +869,12 @@ static TensorList GroupNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   [[maybe_unused]] const auto& a = args_of<GroupNormArgs>(m);
   return one(op::group_norm(*in[0], a.num_groups, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
-TT_COLD static void GroupNorm_describe(const Module& m, Text& t) { describe_of(m, args_of<GroupNormArgs>(m), t); }
-static constinit const ModuleType GroupNorm_type = {"GroupNorm", 1, 1, GroupNorm_forward, GroupNorm_describe, copy_module<GroupNormArgs>, destroy_module<GroupNormArgs>, false};
+TT_COLD static void GroupNorm_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<GroupNormArgs>(m), t);
+}
+static constinit const ModuleType GroupNorm_type = {"GroupNorm", 1, 1, GroupNorm_forward,
+                                                    GroupNorm_describe, copy_module<GroupNormArgs>,
+                                                    destroy_module<GroupNormArgs>, false};
 TT_COLD Ref<Module> construct(const GroupNormArgs& a) {
   ModuleRef m = new_module(&GroupNorm_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -775,7 +894,9 @@ TT_COLD static void RMSNorm_describe(const Module& m, Text& t) {
   put(t, "eps", a.eps);
   put(t, "elementwise_affine", a.elementwise_affine);
 }
-static constinit const ModuleType RMSNorm_type = {"RMSNorm", 1, 1, RMSNorm_forward, RMSNorm_describe, copy_module<RMSNormArgs>, destroy_module<RMSNormArgs>, false};
+static constinit const ModuleType RMSNorm_type = {"RMSNorm", 1, 1, RMSNorm_forward,
+                                                  RMSNorm_describe, copy_module<RMSNormArgs>,
+                                                  destroy_module<RMSNormArgs>, false};
 TT_COLD Ref<Module> construct(const RMSNormArgs& a) {
   ModuleRef m = new_module(&RMSNorm_type, a);
   m->slots.push_back({Text("weight"), TensorRef(), false, true});
@@ -796,7 +917,9 @@ TT_COLD static void MaxPool1d_describe(const Module& m, Text& t) {
   put(t, "dilation", a.dilation);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType MaxPool1d_type = {"MaxPool1d", 1, 1, MaxPool1d_forward, MaxPool1d_describe, copy_module<MaxPool1dArgs>, destroy_module<MaxPool1dArgs>, false};
+static constinit const ModuleType MaxPool1d_type = {"MaxPool1d", 1, 1, MaxPool1d_forward,
+                                                    MaxPool1d_describe, copy_module<MaxPool1dArgs>,
+                                                    destroy_module<MaxPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const MaxPool1dArgs& a) {
   MaxPool1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -810,10 +933,15 @@ TT_COLD Ref<Module> construct(const MaxPool1dArgs& a) {
 static TensorList AvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("AvgPool1d");
   [[maybe_unused]] const auto& a = args_of<AvgPool1dArgs>(m);
-  return one(op::avg_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad));
+  return one(op::avg_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode,
+                            a.count_include_pad));
 }
-TT_COLD static void AvgPool1d_describe(const Module& m, Text& t) { describe_of(m, args_of<AvgPool1dArgs>(m), t); }
-static constinit const ModuleType AvgPool1d_type = {"AvgPool1d", 1, 1, AvgPool1d_forward, AvgPool1d_describe, copy_module<AvgPool1dArgs>, destroy_module<AvgPool1dArgs>, false};
+TT_COLD static void AvgPool1d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<AvgPool1dArgs>(m), t);
+}
+static constinit const ModuleType AvgPool1d_type = {"AvgPool1d", 1, 1, AvgPool1d_forward,
+                                                    AvgPool1d_describe, copy_module<AvgPool1dArgs>,
+                                                    destroy_module<AvgPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const AvgPool1dArgs& a) {
   AvgPool1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -832,7 +960,9 @@ TT_COLD static void AdaptiveAvgPool1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveAvgPool1dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveAvgPool1d_type = {"AdaptiveAvgPool1d", 1, 1, AdaptiveAvgPool1d_forward, AdaptiveAvgPool1d_describe, copy_module<AdaptiveAvgPool1dArgs>, destroy_module<AdaptiveAvgPool1dArgs>, false};
+static constinit const ModuleType AdaptiveAvgPool1d_type = {"AdaptiveAvgPool1d", 1, 1,
+    AdaptiveAvgPool1d_forward, AdaptiveAvgPool1d_describe, copy_module<AdaptiveAvgPool1dArgs>,
+    destroy_module<AdaptiveAvgPool1dArgs>, false};
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool1dArgs& a) {
   AdaptiveAvgPool1dArgs own = a;
   check_given(own.output_size, "output_size");
@@ -853,7 +983,9 @@ TT_COLD static void MaxPool2d_describe(const Module& m, Text& t) {
   put(t, "dilation", a.dilation);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType MaxPool2d_type = {"MaxPool2d", 1, 1, MaxPool2d_forward, MaxPool2d_describe, copy_module<MaxPool2dArgs>, destroy_module<MaxPool2dArgs>, false};
+static constinit const ModuleType MaxPool2d_type = {"MaxPool2d", 1, 1, MaxPool2d_forward,
+                                                    MaxPool2d_describe, copy_module<MaxPool2dArgs>,
+                                                    destroy_module<MaxPool2dArgs>, false};
 TT_COLD Ref<Module> construct(const MaxPool2dArgs& a) {
   MaxPool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -867,7 +999,8 @@ TT_COLD Ref<Module> construct(const MaxPool2dArgs& a) {
 static TensorList AvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("AvgPool2d");
   [[maybe_unused]] const auto& a = args_of<AvgPool2dArgs>(m);
-  return one(op::avg_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor_override));
+  return one(op::avg_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode,
+                            a.count_include_pad, a.divisor_override));
 }
 TT_COLD static void AvgPool2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AvgPool2dArgs>(m);
@@ -875,7 +1008,9 @@ TT_COLD static void AvgPool2d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride);
   put(t, "padding", a.padding);
 }
-static constinit const ModuleType AvgPool2d_type = {"AvgPool2d", 1, 1, AvgPool2d_forward, AvgPool2d_describe, copy_module<AvgPool2dArgs>, destroy_module<AvgPool2dArgs>, false};
+static constinit const ModuleType AvgPool2d_type = {"AvgPool2d", 1, 1, AvgPool2d_forward,
+                                                    AvgPool2d_describe, copy_module<AvgPool2dArgs>,
+                                                    destroy_module<AvgPool2dArgs>, false};
 TT_COLD Ref<Module> construct(const AvgPool2dArgs& a) {
   AvgPool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -894,7 +1029,9 @@ TT_COLD static void AdaptiveAvgPool2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveAvgPool2dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveAvgPool2d_type = {"AdaptiveAvgPool2d", 1, 1, AdaptiveAvgPool2d_forward, AdaptiveAvgPool2d_describe, copy_module<AdaptiveAvgPool2dArgs>, destroy_module<AdaptiveAvgPool2dArgs>, false};
+static constinit const ModuleType AdaptiveAvgPool2d_type = {"AdaptiveAvgPool2d", 1, 1,
+    AdaptiveAvgPool2d_forward, AdaptiveAvgPool2d_describe, copy_module<AdaptiveAvgPool2dArgs>,
+    destroy_module<AdaptiveAvgPool2dArgs>, false};
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool2dArgs& a) {
   AdaptiveAvgPool2dArgs own = a;
   check_given(own.output_size, "output_size");

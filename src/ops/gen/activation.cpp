@@ -10,38 +10,76 @@
 namespace TT_NS {
 
 // native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor
-static constexpr ElementSpec spec_native_hardtanh = {&kernel_clamp, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "input\0min_val\0max_val"};
-TensorRef native_hardtanh_impl([[maybe_unused]] Call c, const Tensor& input, double min_val, double max_val) { return element_op(spec_native_hardtanh, {input}, Scalar(min_val), Scalar(max_val)); }
-void native_hardtanh__impl([[maybe_unused]] Call c, Tensor& input, double min_val, double max_val) { element_inplace(spec_native_hardtanh, input, {input}, Scalar(min_val), Scalar(max_val)); }
+static constexpr ElementSpec spec_native_hardtanh = {&kernel_clamp, DtypeRule::kSame,
+                                                     Compute::kWiden, true, false, false, 0,
+                                                     TT_NOT_IMPLEMENTED, "input\0min_val\0max_val"};
+TensorRef native_hardtanh_impl([[maybe_unused]] Call c, const Tensor& input, double min_val,
+                               double max_val) {
+  return element_op(spec_native_hardtanh, {input}, Scalar(min_val), Scalar(max_val));
+}
+void native_hardtanh__impl([[maybe_unused]] Call c, Tensor& input, double min_val, double max_val) {
+  element_inplace(spec_native_hardtanh, input, {input}, Scalar(min_val), Scalar(max_val));
+}
 
 // hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor
-static constexpr ElementSpec spec_hardtanh_backward = {&kernel_hardtanh_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input\0min_val\0max_val"};
-TensorRef hardtanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input, double min_val, double max_val) { return element_op(spec_hardtanh_backward, {grad, input}, Scalar(min_val), Scalar(max_val)); }
+static constexpr ElementSpec spec_hardtanh_backward = {&kernel_hardtanh_backward,
+                                                       DtypeRule::kPromote, Compute::kWiden, true,
+                                                       false, false, 0, TT_OK,
+                                                       "grad\0input\0min_val\0max_val"};
+TensorRef hardtanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                                 double min_val, double max_val) {
+  return element_op(spec_hardtanh_backward, {grad, input}, Scalar(min_val), Scalar(max_val));
+}
 
 // hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor
-void hardtanh__impl(Call c, Tensor& input, double min_val, double max_val) { replace_values(input, *impl::hardtanh(c, input, min_val, max_val)); }
+void hardtanh__impl(Call c, Tensor& input, double min_val, double max_val) {
+  replace_values(input, *impl::hardtanh(c, input, min_val, max_val));
+}
 
 // relu6(input: Tensor) -> Tensor
-TensorRef relu6_impl([[maybe_unused]] Call c, const Tensor& input) { return op::native_hardtanh(input, 0.0, 6.0); }
+TensorRef relu6_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return op::native_hardtanh(input, 0.0, 6.0);
+}
 void relu6__impl(Call c, Tensor& input) { replace_values(input, *relu6_impl(c, input)); }
 
 // leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor
-static constexpr ElementSpec spec_leaky_relu = {&kernel_leaky_relu, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input\0negative_slope"};
-TensorRef leaky_relu_impl([[maybe_unused]] Call c, const Tensor& input, double negative_slope) { return element_op(spec_leaky_relu, {input}, Scalar(negative_slope)); }
-void leaky_relu__impl([[maybe_unused]] Call c, Tensor& input, double negative_slope) { element_inplace(spec_leaky_relu, input, {input}, Scalar(negative_slope)); }
+static constexpr ElementSpec spec_leaky_relu = {&kernel_leaky_relu, DtypeRule::kFloat,
+                                                Compute::kWiden, true, false, false, 0, TT_OK,
+                                                "input\0negative_slope"};
+TensorRef leaky_relu_impl([[maybe_unused]] Call c, const Tensor& input, double negative_slope) {
+  return element_op(spec_leaky_relu, {input}, Scalar(negative_slope));
+}
+void leaky_relu__impl([[maybe_unused]] Call c, Tensor& input, double negative_slope) {
+  element_inplace(spec_leaky_relu, input, {input}, Scalar(negative_slope));
+}
 
 // leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor
-static constexpr ElementSpec spec_leaky_relu_backward = {&kernel_leaky_relu_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input\0negative_slope"};
-TensorRef leaky_relu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input, double negative_slope) { return element_binary(spec_leaky_relu_backward, grad, input, Scalar(negative_slope)); }
+static constexpr ElementSpec spec_leaky_relu_backward = {&kernel_leaky_relu_backward,
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK,
+    "grad\0input\0negative_slope"};
+TensorRef leaky_relu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                                   double negative_slope) {
+  return element_binary(spec_leaky_relu_backward, grad, input, Scalar(negative_slope));
+}
 
 // elu(input: Tensor, alpha: Float = 1.0) -> Tensor
-static constexpr ElementSpec spec_elu = {&kernel_elu, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input\0alpha"};
-TensorRef elu_impl([[maybe_unused]] Call c, const Tensor& input, double alpha) { return element_op(spec_elu, {input}, Scalar(alpha)); }
-void elu__impl([[maybe_unused]] Call c, Tensor& input, double alpha) { element_inplace(spec_elu, input, {input}, Scalar(alpha)); }
+static constexpr ElementSpec spec_elu = {&kernel_elu, DtypeRule::kFloat, Compute::kWiden, true,
+                                         false, false, 0, TT_OK, "input\0alpha"};
+TensorRef elu_impl([[maybe_unused]] Call c, const Tensor& input, double alpha) {
+  return element_op(spec_elu, {input}, Scalar(alpha));
+}
+void elu__impl([[maybe_unused]] Call c, Tensor& input, double alpha) {
+  element_inplace(spec_elu, input, {input}, Scalar(alpha));
+}
 
 // elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor
-static constexpr ElementSpec spec_elu_backward = {&kernel_elu_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input\0alpha"};
-TensorRef elu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input, double alpha) { return element_binary(spec_elu_backward, grad, input, Scalar(alpha)); }
+static constexpr ElementSpec spec_elu_backward = {&kernel_elu_backward, DtypeRule::kPromote,
+                                                  Compute::kWiden, true, false, false, 0, TT_OK,
+                                                  "grad\0input\0alpha"};
+TensorRef elu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                            double alpha) {
+  return element_binary(spec_elu_backward, grad, input, Scalar(alpha));
+}
 
 // gelu(input: Tensor, approximate: Enum<Approximate> = "none") -> Tensor
 void gelu_into_impl(Call c, const Tensor& input, int64_t approximate, Tensor& dst) {
@@ -51,92 +89,184 @@ void gelu_into_impl(Call c, const Tensor& input, int64_t approximate, Tensor& ds
 }
 
 // gelu_exact(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_gelu_exact = {&kernel_gelu, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef gelu_exact_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_gelu_exact, {input}); }
+static constexpr ElementSpec spec_gelu_exact = {&kernel_gelu, DtypeRule::kFloat, Compute::kWiden,
+                                                true, false, false, 0, TT_OK, "input"};
+TensorRef gelu_exact_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_gelu_exact, {input});
+}
 
 // gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_gelu_exact_backward = {&kernel_gelu_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
-TensorRef gelu_exact_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_gelu_exact_backward, grad, input); }
+static constexpr ElementSpec spec_gelu_exact_backward = {&kernel_gelu_backward, DtypeRule::kPromote,
+    Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
+TensorRef gelu_exact_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                   const Tensor& input) {
+  return element_binary(spec_gelu_exact_backward, grad, input);
+}
 
 // gelu_tanh(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_gelu_tanh = {&kernel_gelu_tanh, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef gelu_tanh_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_gelu_tanh, {input}); }
+static constexpr ElementSpec spec_gelu_tanh = {&kernel_gelu_tanh, DtypeRule::kFloat,
+                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               "input"};
+TensorRef gelu_tanh_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_gelu_tanh, {input});
+}
 
 // gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_gelu_tanh_backward = {&kernel_gelu_tanh_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
-TensorRef gelu_tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_gelu_tanh_backward, grad, input); }
+static constexpr ElementSpec spec_gelu_tanh_backward = {&kernel_gelu_tanh_backward,
+                                                        DtypeRule::kPromote, Compute::kWiden, true,
+                                                        false, false, 0, TT_OK, "grad\0input"};
+TensorRef gelu_tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                  const Tensor& input) {
+  return element_binary(spec_gelu_tanh_backward, grad, input);
+}
 
 // silu(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_silu = {&kernel_silu, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "input"};
-TensorRef silu_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_silu, {input}); }
-void silu__impl([[maybe_unused]] Call c, Tensor& input) { element_inplace(spec_silu, input, {input}); }
+static constexpr ElementSpec spec_silu = {&kernel_silu, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "input"};
+TensorRef silu_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_silu, {input});
+}
+void silu__impl([[maybe_unused]] Call c, Tensor& input) {
+  element_inplace(spec_silu, input, {input});
+}
 
 // silu_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_silu_backward = {&kernel_silu_backward, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "grad\0input"};
-TensorRef silu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_silu_backward, grad, input); }
+static constexpr ElementSpec spec_silu_backward = {&kernel_silu_backward, DtypeRule::kPromote,
+                                                   Compute::kWiden, false, false, false, 0, TT_OK,
+                                                   "grad\0input"};
+TensorRef silu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) {
+  return element_binary(spec_silu_backward, grad, input);
+}
 
 // mish(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_mish = {&kernel_mish, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef mish_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_mish, {input}); }
-void mish__impl([[maybe_unused]] Call c, Tensor& input) { element_inplace(spec_mish, input, {input}); }
+static constexpr ElementSpec spec_mish = {&kernel_mish, DtypeRule::kFloat, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, "input"};
+TensorRef mish_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_mish, {input});
+}
+void mish__impl([[maybe_unused]] Call c, Tensor& input) {
+  element_inplace(spec_mish, input, {input});
+}
 
 // mish_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_mish_backward = {&kernel_mish_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
-TensorRef mish_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_mish_backward, grad, input); }
+static constexpr ElementSpec spec_mish_backward = {&kernel_mish_backward, DtypeRule::kPromote,
+                                                   Compute::kWiden, true, false, false, 0, TT_OK,
+                                                   "grad\0input"};
+TensorRef mish_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) {
+  return element_binary(spec_mish_backward, grad, input);
+}
 
 // softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor
-static constexpr ElementSpec spec_softplus = {&kernel_softplus, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input\0beta\0threshold"};
-TensorRef softplus_impl([[maybe_unused]] Call c, const Tensor& input, double beta, double threshold) { return element_op(spec_softplus, {input}, Scalar(beta), Scalar(threshold)); }
-void softplus_into_impl([[maybe_unused]] Call c, const Tensor& input, double beta, double threshold, Tensor& dst) { element_into(spec_softplus, dst, {input}, Scalar(beta), Scalar(threshold)); }
+static constexpr ElementSpec spec_softplus = {&kernel_softplus, DtypeRule::kFloat, Compute::kWiden,
+                                              true, false, false, 0, TT_OK,
+                                              "input\0beta\0threshold"};
+TensorRef softplus_impl([[maybe_unused]] Call c, const Tensor& input, double beta,
+                        double threshold) {
+  return element_op(spec_softplus, {input}, Scalar(beta), Scalar(threshold));
+}
+void softplus_into_impl([[maybe_unused]] Call c, const Tensor& input, double beta, double threshold,
+                        Tensor& dst) {
+  element_into(spec_softplus, dst, {input}, Scalar(beta), Scalar(threshold));
+}
 
 // softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor
-static constexpr ElementSpec spec_softplus_backward = {&kernel_softplus_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input\0beta\0threshold"};
-TensorRef softplus_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input, double beta, double threshold) { return element_op(spec_softplus_backward, {grad, input}, Scalar(beta), Scalar(threshold)); }
+static constexpr ElementSpec spec_softplus_backward = {&kernel_softplus_backward,
+                                                       DtypeRule::kPromote, Compute::kWiden, true,
+                                                       false, false, 0, TT_OK,
+                                                       "grad\0input\0beta\0threshold"};
+TensorRef softplus_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                                 double beta, double threshold) {
+  return element_op(spec_softplus_backward, {grad, input}, Scalar(beta), Scalar(threshold));
+}
 
 // logsigmoid(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_logsigmoid = {&kernel_log_sigmoid, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef logsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_logsigmoid, {input}); }
-void logsigmoid_into_impl([[maybe_unused]] Call c, const Tensor& input, Tensor& dst) { element_into(spec_logsigmoid, dst, {input}); }
+static constexpr ElementSpec spec_logsigmoid = {&kernel_log_sigmoid, DtypeRule::kFloat,
+                                                Compute::kWiden, true, false, false, 0, TT_OK,
+                                                "input"};
+TensorRef logsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_logsigmoid, {input});
+}
+void logsigmoid_into_impl([[maybe_unused]] Call c, const Tensor& input, Tensor& dst) {
+  element_into(spec_logsigmoid, dst, {input});
+}
 
 // logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_logsigmoid_backward = {&kernel_log_sigmoid_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
-TensorRef logsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_logsigmoid_backward, grad, input); }
+static constexpr ElementSpec spec_logsigmoid_backward = {&kernel_log_sigmoid_backward,
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
+TensorRef logsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                   const Tensor& input) {
+  return element_binary(spec_logsigmoid_backward, grad, input);
+}
 
 // hardswish(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_hardswish = {&kernel_hardswish, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef hardswish_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_hardswish, {input}); }
-void hardswish__impl([[maybe_unused]] Call c, Tensor& input) { element_inplace(spec_hardswish, input, {input}); }
+static constexpr ElementSpec spec_hardswish = {&kernel_hardswish, DtypeRule::kFloat,
+                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               "input"};
+TensorRef hardswish_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_hardswish, {input});
+}
+void hardswish__impl([[maybe_unused]] Call c, Tensor& input) {
+  element_inplace(spec_hardswish, input, {input});
+}
 
 // hardswish_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_hardswish_backward = {&kernel_hardswish_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
-TensorRef hardswish_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_hardswish_backward, grad, input); }
+static constexpr ElementSpec spec_hardswish_backward = {&kernel_hardswish_backward,
+                                                        DtypeRule::kPromote, Compute::kWiden, true,
+                                                        false, false, 0, TT_OK, "grad\0input"};
+TensorRef hardswish_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                  const Tensor& input) {
+  return element_binary(spec_hardswish_backward, grad, input);
+}
 
 // hardsigmoid(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_hardsigmoid = {&kernel_hardsigmoid, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef hardsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_hardsigmoid, {input}); }
-void hardsigmoid__impl([[maybe_unused]] Call c, Tensor& input) { element_inplace(spec_hardsigmoid, input, {input}); }
+static constexpr ElementSpec spec_hardsigmoid = {&kernel_hardsigmoid, DtypeRule::kFloat,
+                                                 Compute::kWiden, true, false, false, 0, TT_OK,
+                                                 "input"};
+TensorRef hardsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_hardsigmoid, {input});
+}
+void hardsigmoid__impl([[maybe_unused]] Call c, Tensor& input) {
+  element_inplace(spec_hardsigmoid, input, {input});
+}
 
 // hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor
-static constexpr ElementSpec spec_hardsigmoid_backward = {&kernel_hardsigmoid_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
-TensorRef hardsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) { return element_binary(spec_hardsigmoid_backward, grad, input); }
+static constexpr ElementSpec spec_hardsigmoid_backward = {&kernel_hardsigmoid_backward,
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
+TensorRef hardsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                    const Tensor& input) {
+  return element_binary(spec_hardsigmoid_backward, grad, input);
+}
 
 // glu(input: Tensor, dim: Dim = -1) -> Tensor
 
 // gated(self: Tensor, gate: Tensor) -> Tensor
-static constexpr ElementSpec spec_gated = {&kernel_gated, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0gate"};
-TensorRef gated_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& gate) { return element_binary(spec_gated, self, gate); }
+static constexpr ElementSpec spec_gated = {&kernel_gated, DtypeRule::kFloat, Compute::kWiden, true,
+                                           false, false, 0, TT_OK, "self\0gate"};
+TensorRef gated_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& gate) {
+  return element_binary(spec_gated, self, gate);
+}
 
 // softsign(input: Tensor) -> Tensor
-static constexpr ElementSpec spec_softsign = {&kernel_softsign, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "input"};
-TensorRef softsign_impl([[maybe_unused]] Call c, const Tensor& input) { return element_op(spec_softsign, {input}); }
+static constexpr ElementSpec spec_softsign = {&kernel_softsign, DtypeRule::kFloat, Compute::kWiden,
+                                              true, false, false, 0, TT_OK, "input"};
+TensorRef softsign_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_softsign, {input});
+}
 
 // relu(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef relu_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_relu, {self}); }
+static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true,
+                                          false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+TensorRef relu_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_relu, {self});
+}
 void relu__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_relu, self, {self}); }
 
 // threshold_backward(grad: Tensor, y: Tensor) -> Tensor
-static constexpr ElementSpec spec_threshold_backward = {&kernel_threshold_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0y"};
-TensorRef threshold_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_threshold_backward, grad, y); }
+static constexpr ElementSpec spec_threshold_backward = {&kernel_threshold_backward,
+                                                        DtypeRule::kPromote, Compute::kWiden, true,
+                                                        false, false, 0, TT_OK, "grad\0y"};
+TensorRef threshold_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) {
+  return element_binary(spec_threshold_backward, grad, y);
+}
 
 }  // namespace TT_NS

@@ -10,103 +10,227 @@
 namespace TT_NS {
 
 // add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_add = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_OK, "self\0other\0alpha"};
-TensorRef add_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_add, self, other, alpha); }
-void add__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) { element_inplace(spec_add, self, {self, other}, alpha); }
-void add_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) { element_into(spec_add, dst, {self, other}, alpha); }
+static constexpr ElementSpec spec_add = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false,
+                                         false, true, 0, TT_OK, "self\0other\0alpha"};
+TensorRef add_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                   const Scalar& alpha) {
+  return element_binary(spec_add, self, other, alpha);
+}
+void add__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
+  element_inplace(spec_add, self, {self, other}, alpha);
+}
+void add_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                   const Scalar& alpha, Tensor& dst) {
+  element_into(spec_add, dst, {self, other}, alpha);
+}
 
 // add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_add_scalar = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_OK, "self\0other\0alpha"};
-TensorRef add_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_add_scalar, {self, other}, alpha); }
-void add_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other, const Scalar& alpha) { element_inplace(spec_add_scalar, self, {self, other}, alpha); }
-void add_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) { element_into(spec_add_scalar, dst, {self, other}, alpha); }
+static constexpr ElementSpec spec_add_scalar = {&kernel_add, DtypeRule::kPromote, Compute::kWiden,
+                                                false, false, true, 0, TT_OK, "self\0other\0alpha"};
+TensorRef add_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                          const Scalar& alpha) {
+  return element_op(spec_add_scalar, {self, other}, alpha);
+}
+void add_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other,
+                      const Scalar& alpha) {
+  element_inplace(spec_add_scalar, self, {self, other}, alpha);
+}
+void add_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                          const Scalar& alpha, Tensor& dst) {
+  element_into(spec_add_scalar, dst, {self, other}, alpha);
+}
 
 // sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
-TensorRef sub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_sub, self, other, alpha); }
-void sub__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) { element_inplace(spec_sub, self, {self, other}, alpha); }
-void sub_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst) { element_into(spec_sub, dst, {self, other}, alpha); }
+static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false,
+                                         false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
+TensorRef sub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                   const Scalar& alpha) {
+  return element_binary(spec_sub, self, other, alpha);
+}
+void sub__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
+  element_inplace(spec_sub, self, {self, other}, alpha);
+}
+void sub_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                   const Scalar& alpha, Tensor& dst) {
+  element_into(spec_sub, dst, {self, other}, alpha);
+}
 
 // sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
-TensorRef sub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_sub_scalar, {self, other}, alpha); }
-void sub_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other, const Scalar& alpha) { element_inplace(spec_sub_scalar, self, {self, other}, alpha); }
-void sub_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst) { element_into(spec_sub_scalar, dst, {self, other}, alpha); }
+static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden,
+                                                false, false, true, 0, TT_NOT_IMPLEMENTED,
+                                                "self\0other\0alpha"};
+TensorRef sub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                          const Scalar& alpha) {
+  return element_op(spec_sub_scalar, {self, other}, alpha);
+}
+void sub_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other,
+                      const Scalar& alpha) {
+  element_inplace(spec_sub_scalar, self, {self, other}, alpha);
+}
+void sub_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                          const Scalar& alpha, Tensor& dst) {
+  element_into(spec_sub_scalar, dst, {self, other}, alpha);
+}
 
 // rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
-TensorRef rsub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, const Scalar& alpha) { return element_binary(spec_rsub, self, other, alpha); }
+static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false,
+                                          false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
+TensorRef rsub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                    const Scalar& alpha) {
+  return element_binary(spec_rsub, self, other, alpha);
+}
 
 // rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
-static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false, false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
-TensorRef rsub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, const Scalar& alpha) { return element_op(spec_rsub_scalar, {self, other}, alpha); }
+static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden,
+                                                 false, false, true, 0, TT_NOT_IMPLEMENTED,
+                                                 "self\0other\0alpha"};
+TensorRef rsub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                           const Scalar& alpha) {
+  return element_op(spec_rsub_scalar, {self, other}, alpha);
+}
 
 // mul(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_mul = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef mul_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_mul, self, other); }
-void mul__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_mul, self, {self, other}); }
-void mul_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_mul, dst, {self, other}); }
+static constexpr ElementSpec spec_mul = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self\0other"};
+TensorRef mul_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_mul, self, other);
+}
+void mul__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_mul, self, {self, other});
+}
+void mul_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_mul, dst, {self, other});
+}
 
 // mul_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_mul_scalar = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef mul_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_mul_scalar, {self, other}); }
-void mul_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_mul_scalar, self, {self, other}); }
-void mul_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_mul_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_mul_scalar = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden,
+                                                false, false, false, 0, TT_OK, "self\0other"};
+TensorRef mul_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_mul_scalar, {self, other});
+}
+void mul_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_mul_scalar, self, {self, other});
+}
+void mul_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                          Tensor& dst) {
+  element_into(spec_mul_scalar, dst, {self, other});
+}
 
 // div_true(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_div_true = {&kernel_div, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef div_true_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_div_true, self, other); }
-void div_true__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_div_true, self, {self, other}); }
-void div_true_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_div_true, dst, {self, other}); }
+static constexpr ElementSpec spec_div_true = {&kernel_div, DtypeRule::kFloat, Compute::kWiden,
+                                              false, false, false, 0, TT_OK, "self\0other"};
+TensorRef div_true_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_div_true, self, other);
+}
+void div_true__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_div_true, self, {self, other});
+}
+void div_true_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                        Tensor& dst) {
+  element_into(spec_div_true, dst, {self, other});
+}
 
 // div_true_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_div_true_scalar = {&kernel_div, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef div_true_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_div_true_scalar, {self, other}); }
-void div_true_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_div_true_scalar, self, {self, other}); }
-void div_true_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_div_true_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_div_true_scalar = {&kernel_div, DtypeRule::kFloat,
+                                                     Compute::kWiden, false, false, false, 0, TT_OK,
+                                                     "self\0other"};
+TensorRef div_true_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_div_true_scalar, {self, other});
+}
+void div_true_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_div_true_scalar, self, {self, other});
+}
+void div_true_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                               Tensor& dst) {
+  element_into(spec_div_true_scalar, dst, {self, other});
+}
 
 // div_floor(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_div_floor = {&kernel_div_floor, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef div_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_div_floor, self, other); }
-void div_floor__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_div_floor, self, {self, other}); }
-void div_floor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_div_floor, dst, {self, other}); }
+static constexpr ElementSpec spec_div_floor = {&kernel_div_floor, DtypeRule::kPromote,
+                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               "self\0other"};
+TensorRef div_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_div_floor, self, other);
+}
+void div_floor__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_div_floor, self, {self, other});
+}
+void div_floor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                         Tensor& dst) {
+  element_into(spec_div_floor, dst, {self, other});
+}
 
 // div_floor_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_div_floor_scalar = {&kernel_div_floor, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef div_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_div_floor_scalar, {self, other}); }
-void div_floor_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_div_floor_scalar, self, {self, other}); }
-void div_floor_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_div_floor_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_div_floor_scalar = {&kernel_div_floor, DtypeRule::kPromote,
+                                                      Compute::kWiden, true, false, false, 0, TT_OK,
+                                                      "self\0other"};
+TensorRef div_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_div_floor_scalar, {self, other});
+}
+void div_floor_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_div_floor_scalar, self, {self, other});
+}
+void div_floor_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                                Tensor& dst) {
+  element_into(spec_div_floor_scalar, dst, {self, other});
+}
 
 // div_trunc(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_div_trunc = {&kernel_div_trunc, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef div_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_div_trunc, self, other); }
-void div_trunc__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_div_trunc, self, {self, other}); }
-void div_trunc_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_div_trunc, dst, {self, other}); }
+static constexpr ElementSpec spec_div_trunc = {&kernel_div_trunc, DtypeRule::kPromote,
+                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               "self\0other"};
+TensorRef div_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_div_trunc, self, other);
+}
+void div_trunc__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_div_trunc, self, {self, other});
+}
+void div_trunc_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                         Tensor& dst) {
+  element_into(spec_div_trunc, dst, {self, other});
+}
 
 // div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_div_trunc_scalar = {&kernel_div_trunc, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef div_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_div_trunc_scalar, {self, other}); }
-void div_trunc_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_div_trunc_scalar, self, {self, other}); }
-void div_trunc_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_div_trunc_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_div_trunc_scalar = {&kernel_div_trunc, DtypeRule::kPromote,
+                                                      Compute::kWiden, true, false, false, 0, TT_OK,
+                                                      "self\0other"};
+TensorRef div_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_div_trunc_scalar, {self, other});
+}
+void div_trunc_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_div_trunc_scalar, self, {self, other});
+}
+void div_trunc_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                                Tensor& dst) {
+  element_into(spec_div_trunc_scalar, dst, {self, other});
+}
 
 // div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = "none") -> Tensor
-void div__impl(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) { replace_values(self, *impl::div(c, self, other, rounding_mode)); }
-void div_into_impl(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode, Tensor& dst) {
+void div__impl(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
+  replace_values(self, *impl::div(c, self, other, rounding_mode));
+}
+void div_into_impl(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode,
+                   Tensor& dst) {
   const auto r = impl::div(c, self, other, rounding_mode);
   check_into(dst, *r, Inputs{&self, &other});
   copy_result(dst, *r, false);
 }
 
 // div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = "none") -> Tensor
-void div_scalar__impl(Call c, Tensor& self, const Scalar& other, int64_t rounding_mode) { replace_values(self, *impl::div_scalar(c, self, other, rounding_mode)); }
-void div_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode, Tensor& dst) {
+void div_scalar__impl(Call c, Tensor& self, const Scalar& other, int64_t rounding_mode) {
+  replace_values(self, *impl::div_scalar(c, self, other, rounding_mode));
+}
+void div_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode,
+                          Tensor& dst) {
   const auto r = impl::div_scalar(c, self, other, rounding_mode);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
 }
 
 // floor_divide(self: Tensor, other: Tensor) -> Tensor
-void floor_divide__impl(Call c, Tensor& self, const Tensor& other) { copy_result(self, *impl::floor_divide(c, self, other), true); }
+void floor_divide__impl(Call c, Tensor& self, const Tensor& other) {
+  copy_result(self, *impl::floor_divide(c, self, other), true);
+}
 void floor_divide_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   const auto r = impl::floor_divide(c, self, other);
   check_into(dst, *r, Inputs{&self, &other});
@@ -114,7 +238,9 @@ void floor_divide_into_impl(Call c, const Tensor& self, const Tensor& other, Ten
 }
 
 // floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor
-void floor_divide_scalar__impl(Call c, Tensor& self, const Scalar& other) { copy_result(self, *impl::floor_divide_scalar(c, self, other), true); }
+void floor_divide_scalar__impl(Call c, Tensor& self, const Scalar& other) {
+  copy_result(self, *impl::floor_divide_scalar(c, self, other), true);
+}
 void floor_divide_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   const auto r = impl::floor_divide_scalar(c, self, other);
   check_into(dst, *r, Inputs{&self});
@@ -122,7 +248,9 @@ void floor_divide_scalar_into_impl(Call c, const Tensor& self, const Scalar& oth
 }
 
 // fmod(self: Tensor, other: Tensor) -> Tensor
-void fmod__impl(Call c, Tensor& self, const Tensor& other) { replace_values(self, *impl::fmod(c, self, other)); }
+void fmod__impl(Call c, Tensor& self, const Tensor& other) {
+  replace_values(self, *impl::fmod(c, self, other));
+}
 void fmod_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   const auto r = impl::fmod(c, self, other);
   check_into(dst, *r, Inputs{&self, &other});
@@ -130,7 +258,9 @@ void fmod_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst
 }
 
 // fmod_scalar(self: Tensor, other: Scalar) -> Tensor
-void fmod_scalar__impl(Call c, Tensor& self, const Scalar& other) { replace_values(self, *impl::fmod_scalar(c, self, other)); }
+void fmod_scalar__impl(Call c, Tensor& self, const Scalar& other) {
+  replace_values(self, *impl::fmod_scalar(c, self, other));
+}
 void fmod_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   const auto r = impl::fmod_scalar(c, self, other);
   check_into(dst, *r, Inputs{&self});
@@ -138,7 +268,9 @@ void fmod_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tens
 }
 
 // remainder(self: Tensor, other: Tensor) -> Tensor
-void remainder__impl(Call c, Tensor& self, const Tensor& other) { replace_values(self, *impl::remainder(c, self, other)); }
+void remainder__impl(Call c, Tensor& self, const Tensor& other) {
+  replace_values(self, *impl::remainder(c, self, other));
+}
 void remainder_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   const auto r = impl::remainder(c, self, other);
   check_into(dst, *r, Inputs{&self, &other});
@@ -146,7 +278,9 @@ void remainder_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor
 }
 
 // remainder_scalar(self: Tensor, other: Scalar) -> Tensor
-void remainder_scalar__impl(Call c, Tensor& self, const Scalar& other) { replace_values(self, *impl::remainder_scalar(c, self, other)); }
+void remainder_scalar__impl(Call c, Tensor& self, const Scalar& other) {
+  replace_values(self, *impl::remainder_scalar(c, self, other));
+}
 void remainder_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
   const auto r = impl::remainder_scalar(c, self, other);
   check_into(dst, *r, Inputs{&self});
@@ -154,47 +288,88 @@ void remainder_scalar_into_impl(Call c, const Tensor& self, const Scalar& other,
 }
 
 // rest_trunc(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_rest_trunc = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef rest_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_rest_trunc, self, other); }
+static constexpr ElementSpec spec_rest_trunc = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden,
+                                                true, false, false, 0, TT_OK, "self\0other"};
+TensorRef rest_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_rest_trunc, self, other);
+}
 
 // rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_rest_trunc_scalar = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef rest_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_rest_trunc_scalar, {self, other}); }
+static constexpr ElementSpec spec_rest_trunc_scalar = {&kernel_fmod, DtypeRule::kPromote,
+                                                       Compute::kWiden, true, false, false, 0,
+                                                       TT_OK, "self\0other"};
+TensorRef rest_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_rest_trunc_scalar, {self, other});
+}
 
 // rest_floor(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_rest_floor = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef rest_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_rest_floor, self, other); }
+static constexpr ElementSpec spec_rest_floor = {&kernel_remainder, DtypeRule::kPromote,
+                                                Compute::kWiden, true, false, false, 0, TT_OK,
+                                                "self\0other"};
+TensorRef rest_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_rest_floor, self, other);
+}
 
 // rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_rest_floor_scalar = {&kernel_remainder, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef rest_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_rest_floor_scalar, {self, other}); }
+static constexpr ElementSpec spec_rest_floor_scalar = {&kernel_remainder, DtypeRule::kPromote,
+                                                       Compute::kWiden, true, false, false, 0,
+                                                       TT_OK, "self\0other"};
+TensorRef rest_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_rest_floor_scalar, {self, other});
+}
 
 // atan2(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef atan2_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_atan2, self, other); }
-void atan2__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_atan2, self, {self, other}); }
-void atan2_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_atan2, dst, {self, other}); }
+static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true,
+                                           false, false, 0, TT_OK, "self\0other"};
+TensorRef atan2_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_atan2, self, other);
+}
+void atan2__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_atan2, self, {self, other});
+}
+void atan2_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                     Tensor& dst) {
+  element_into(spec_atan2, dst, {self, other});
+}
 
 // neg(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_neg = {&kernel_neg, DtypeRule::kSame, Compute::kWiden, false, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef neg_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_neg, {self}); }
+static constexpr ElementSpec spec_neg = {&kernel_neg, DtypeRule::kSame, Compute::kWiden, false,
+                                         false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+TensorRef neg_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_neg, {self});
+}
 void neg__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_neg, self, {self}); }
-void neg_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_neg, dst, {self}); }
+void neg_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_neg, dst, {self});
+}
 
 // conj(self: Tensor) -> Tensor
 
 // conj_physical(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_conj_physical = {&kernel_conj, DtypeRule::kSame, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef conj_physical_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_conj_physical, {self}); }
+static constexpr ElementSpec spec_conj_physical = {&kernel_conj, DtypeRule::kSame, Compute::kWiden,
+                                                   false, false, false, 0, TT_OK, "self"};
+TensorRef conj_physical_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_conj_physical, {self});
+}
 
 // pow(self: Tensor, exponent: Tensor) -> Tensor
-static constexpr ElementSpec spec_pow = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0exponent"};
-TensorRef pow_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent) { return element_binary(spec_pow, self, exponent); }
-void pow__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& exponent) { element_inplace(spec_pow, self, {self, exponent}); }
-void pow_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) { element_into(spec_pow, dst, {self, exponent}); }
+static constexpr ElementSpec spec_pow = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self\0exponent"};
+TensorRef pow_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent) {
+  return element_binary(spec_pow, self, exponent);
+}
+void pow__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& exponent) {
+  element_inplace(spec_pow, self, {self, exponent});
+}
+void pow_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent,
+                   Tensor& dst) {
+  element_into(spec_pow, dst, {self, exponent});
+}
 
 // pow_scalar(self: Tensor, exponent: Scalar) -> Tensor
-void pow_scalar__impl(Call c, Tensor& self, const Scalar& exponent) { replace_values(self, *impl::pow_scalar(c, self, exponent)); }
+void pow_scalar__impl(Call c, Tensor& self, const Scalar& exponent) {
+  replace_values(self, *impl::pow_scalar(c, self, exponent));
+}
 void pow_scalar_into_impl(Call c, const Tensor& self, const Scalar& exponent, Tensor& dst) {
   const auto r = impl::pow_scalar(c, self, exponent);
   check_into(dst, *r, Inputs{&self});
@@ -202,33 +377,70 @@ void pow_scalar_into_impl(Call c, const Tensor& self, const Scalar& exponent, Te
 }
 
 // pow_number(self: Tensor, exponent: Scalar) -> Tensor
-static constexpr ElementSpec spec_pow_number = {&kernel_pow_scalar, DtypeRule::kPromote, Compute::kWiden, false, true, false, 0, TT_OK, "self\0exponent"};
-TensorRef pow_number_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& exponent) { return element_op(spec_pow_number, {self}, exponent); }
+static constexpr ElementSpec spec_pow_number = {&kernel_pow_scalar, DtypeRule::kPromote,
+                                                Compute::kWiden, false, true, false, 0, TT_OK,
+                                                "self\0exponent"};
+TensorRef pow_number_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& exponent) {
+  return element_op(spec_pow_number, {self}, exponent);
+}
 
 // pow_base(self: Scalar, exponent: Tensor) -> Tensor
-static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "self\0exponent"};
-TensorRef pow_base_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent) { return element_op(spec_pow_base, {self, exponent}); }
-void pow_base_into_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent, Tensor& dst) { element_into(spec_pow_base, dst, {self, exponent}); }
+static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden,
+                                              false, false, false, 0, TT_OK, "self\0exponent"};
+TensorRef pow_base_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent) {
+  return element_op(spec_pow_base, {self, exponent});
+}
+void pow_base_into_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent,
+                        Tensor& dst) {
+  element_into(spec_pow_base, dst, {self, exponent});
+}
 
 // maximum(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_maximum = {&kernel_maximum, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef maximum_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_maximum, self, other); }
-void maximum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_maximum, dst, {self, other}); }
+static constexpr ElementSpec spec_maximum = {&kernel_maximum, DtypeRule::kPromote, Compute::kWiden,
+                                             true, false, false, 0, TT_OK, "self\0other"};
+TensorRef maximum_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_maximum, self, other);
+}
+void maximum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                       Tensor& dst) {
+  element_into(spec_maximum, dst, {self, other});
+}
 
 // minimum(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef minimum_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_minimum, self, other); }
-void minimum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_minimum, dst, {self, other}); }
+static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden,
+                                             true, false, false, 0, TT_OK, "self\0other"};
+TensorRef minimum_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_minimum, self, other);
+}
+void minimum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                       Tensor& dst) {
+  element_into(spec_minimum, dst, {self, other});
+}
 
 // clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor
-static constexpr ElementSpec spec_clamp = {&kernel_clamp, DtypeRule::kPromote, Compute::kWiden, true, true, false, 0, TT_OK, "self\0min\0max"};
-TensorRef clamp_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar* min, const Scalar* max) { check_bounds(self, min, max); return element_op(spec_clamp, {self}, min, max); }
-void clamp__impl([[maybe_unused]] Call c, Tensor& self, const Scalar* min, const Scalar* max) { check_bounds(self, min, max); element_inplace(spec_clamp, self, {self}, min, max); }
-void clamp_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst) { check_bounds(self, min, max); element_into(spec_clamp, dst, {self}, min, max); }
+static constexpr ElementSpec spec_clamp = {&kernel_clamp, DtypeRule::kPromote, Compute::kWiden,
+                                           true, true, false, 0, TT_OK, "self\0min\0max"};
+TensorRef clamp_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar* min,
+                     const Scalar* max) {
+  check_bounds(self, min, max);
+  return element_op(spec_clamp, {self}, min, max);
+}
+void clamp__impl([[maybe_unused]] Call c, Tensor& self, const Scalar* min, const Scalar* max) {
+  check_bounds(self, min, max);
+  element_inplace(spec_clamp, self, {self}, min, max);
+}
+void clamp_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar* min,
+                     const Scalar* max, Tensor& dst) {
+  check_bounds(self, min, max);
+  element_into(spec_clamp, dst, {self}, min, max);
+}
 
 // clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor
-void clamp_tensor__impl(Call c, Tensor& self, const Tensor* min, const Tensor* max) { replace_values(self, *impl::clamp_tensor(c, self, min, max)); }
-void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const Tensor* max, Tensor& dst) {
+void clamp_tensor__impl(Call c, Tensor& self, const Tensor* min, const Tensor* max) {
+  replace_values(self, *impl::clamp_tensor(c, self, min, max));
+}
+void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const Tensor* max,
+                            Tensor& dst) {
   const auto r = impl::clamp_tensor(c, self, min, max);
   check_into(dst, *r, Inputs{&self, min, max});
   copy_result(dst, *r, false);

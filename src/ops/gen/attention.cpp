@@ -9,11 +9,16 @@
 
 namespace TT_NS {
 
-// scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: Bool = false, generator: Generator = None) -> Tensor
+// scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? =
+// None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: Bool =
+// false, generator: Generator = None) -> Tensor
 
-// native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)
+// native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float,
+// causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)
 
-// attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (dquery: Tensor, dkey: Tensor, dvalue: Tensor)
+// attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, out:
+// Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (dquery: Tensor,
+// dkey: Tensor, dvalue: Tensor)
 
 // attention_keep(query: Tensor, keys: Int, dropout_p: Float, rng: Rng) -> Tensor
 

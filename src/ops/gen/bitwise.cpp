@@ -10,69 +10,174 @@
 namespace TT_NS {
 
 // bitwise_and(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_bitwise_and = {&kernel_bitwise_and, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef bitwise_and_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_bitwise_and, self, other); }
-void bitwise_and__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_bitwise_and, self, {self, other}); }
-void bitwise_and_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_bitwise_and, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_and = {&kernel_bitwise_and, DtypeRule::kPromote,
+                                                 Compute::kBitwise, true, false, false, 0, TT_OK,
+                                                 "self\0other"};
+TensorRef bitwise_and_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_bitwise_and, self, other);
+}
+void bitwise_and__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_bitwise_and, self, {self, other});
+}
+void bitwise_and_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                           Tensor& dst) {
+  element_into(spec_bitwise_and, dst, {self, other});
+}
 
 // bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_bitwise_and_scalar = {&kernel_bitwise_and, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef bitwise_and_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_bitwise_and_scalar, {self, other}); }
-void bitwise_and_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_bitwise_and_scalar, self, {self, other}); }
-void bitwise_and_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_bitwise_and_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_and_scalar = {&kernel_bitwise_and, DtypeRule::kPromote,
+                                                        Compute::kBitwise, true, false, false, 0,
+                                                        TT_OK, "self\0other"};
+TensorRef bitwise_and_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
+                                  const Scalar& other) {
+  return element_op(spec_bitwise_and_scalar, {self, other});
+}
+void bitwise_and_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_bitwise_and_scalar, self, {self, other});
+}
+void bitwise_and_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                                  Tensor& dst) {
+  element_into(spec_bitwise_and_scalar, dst, {self, other});
+}
 
 // bitwise_or(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_bitwise_or = {&kernel_bitwise_or, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef bitwise_or_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_bitwise_or, self, other); }
-void bitwise_or__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_bitwise_or, self, {self, other}); }
-void bitwise_or_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_bitwise_or, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_or = {&kernel_bitwise_or, DtypeRule::kPromote,
+                                                Compute::kBitwise, true, false, false, 0, TT_OK,
+                                                "self\0other"};
+TensorRef bitwise_or_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_bitwise_or, self, other);
+}
+void bitwise_or__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_bitwise_or, self, {self, other});
+}
+void bitwise_or_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                          Tensor& dst) {
+  element_into(spec_bitwise_or, dst, {self, other});
+}
 
 // bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_bitwise_or_scalar = {&kernel_bitwise_or, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef bitwise_or_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_bitwise_or_scalar, {self, other}); }
-void bitwise_or_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_bitwise_or_scalar, self, {self, other}); }
-void bitwise_or_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_bitwise_or_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_or_scalar = {&kernel_bitwise_or, DtypeRule::kPromote,
+                                                       Compute::kBitwise, true, false, false, 0,
+                                                       TT_OK, "self\0other"};
+TensorRef bitwise_or_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_bitwise_or_scalar, {self, other});
+}
+void bitwise_or_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_bitwise_or_scalar, self, {self, other});
+}
+void bitwise_or_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                                 Tensor& dst) {
+  element_into(spec_bitwise_or_scalar, dst, {self, other});
+}
 
 // bitwise_xor(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_bitwise_xor = {&kernel_bitwise_xor, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef bitwise_xor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_bitwise_xor, self, other); }
-void bitwise_xor__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_bitwise_xor, self, {self, other}); }
-void bitwise_xor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_bitwise_xor, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_xor = {&kernel_bitwise_xor, DtypeRule::kPromote,
+                                                 Compute::kBitwise, true, false, false, 0, TT_OK,
+                                                 "self\0other"};
+TensorRef bitwise_xor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_bitwise_xor, self, other);
+}
+void bitwise_xor__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_bitwise_xor, self, {self, other});
+}
+void bitwise_xor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                           Tensor& dst) {
+  element_into(spec_bitwise_xor, dst, {self, other});
+}
 
 // bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_bitwise_xor_scalar = {&kernel_bitwise_xor, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef bitwise_xor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_bitwise_xor_scalar, {self, other}); }
-void bitwise_xor_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_bitwise_xor_scalar, self, {self, other}); }
-void bitwise_xor_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_bitwise_xor_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_xor_scalar = {&kernel_bitwise_xor, DtypeRule::kPromote,
+                                                        Compute::kBitwise, true, false, false, 0,
+                                                        TT_OK, "self\0other"};
+TensorRef bitwise_xor_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
+                                  const Scalar& other) {
+  return element_op(spec_bitwise_xor_scalar, {self, other});
+}
+void bitwise_xor_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_bitwise_xor_scalar, self, {self, other});
+}
+void bitwise_xor_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                                  Tensor& dst) {
+  element_into(spec_bitwise_xor_scalar, dst, {self, other});
+}
 
 // bitwise_not(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_bitwise_not = {&kernel_bitwise_not, DtypeRule::kSame, Compute::kBitwise, true, false, false, 0, TT_OK, "self"};
-TensorRef bitwise_not_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_bitwise_not, {self}); }
-void bitwise_not__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_bitwise_not, self, {self}); }
-void bitwise_not_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_bitwise_not, dst, {self}); }
+static constexpr ElementSpec spec_bitwise_not = {&kernel_bitwise_not, DtypeRule::kSame,
+                                                 Compute::kBitwise, true, false, false, 0, TT_OK,
+                                                 "self"};
+TensorRef bitwise_not_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_bitwise_not, {self});
+}
+void bitwise_not__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_bitwise_not, self, {self});
+}
+void bitwise_not_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_bitwise_not, dst, {self});
+}
 
 // bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_bitwise_left_shift = {&kernel_bitwise_left_shift, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, "self\0other"};
-TensorRef bitwise_left_shift_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_bitwise_left_shift, self, other); }
-void bitwise_left_shift__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_bitwise_left_shift, self, {self, other}); }
-void bitwise_left_shift_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_bitwise_left_shift, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_left_shift = {&kernel_bitwise_left_shift,
+                                                        DtypeRule::kPromote, Compute::kBitwise,
+                                                        true, false, false, 0, TT_NOT_IMPLEMENTED,
+                                                        "self\0other"};
+TensorRef bitwise_left_shift_impl([[maybe_unused]] Call c, const Tensor& self,
+                                  const Tensor& other) {
+  return element_binary(spec_bitwise_left_shift, self, other);
+}
+void bitwise_left_shift__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_bitwise_left_shift, self, {self, other});
+}
+void bitwise_left_shift_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                                  Tensor& dst) {
+  element_into(spec_bitwise_left_shift, dst, {self, other});
+}
 
 // bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_bitwise_left_shift_scalar = {&kernel_bitwise_left_shift, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, "self\0other"};
-TensorRef bitwise_left_shift_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_bitwise_left_shift_scalar, {self, other}); }
-void bitwise_left_shift_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_bitwise_left_shift_scalar, self, {self, other}); }
-void bitwise_left_shift_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_bitwise_left_shift_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_left_shift_scalar = {&kernel_bitwise_left_shift,
+    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED,
+    "self\0other"};
+TensorRef bitwise_left_shift_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
+                                         const Scalar& other) {
+  return element_op(spec_bitwise_left_shift_scalar, {self, other});
+}
+void bitwise_left_shift_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_bitwise_left_shift_scalar, self, {self, other});
+}
+void bitwise_left_shift_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self,
+                                         const Scalar& other, Tensor& dst) {
+  element_into(spec_bitwise_left_shift_scalar, dst, {self, other});
+}
 
 // bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_bitwise_right_shift = {&kernel_bitwise_right_shift, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, "self\0other"};
-TensorRef bitwise_right_shift_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_bitwise_right_shift, self, other); }
-void bitwise_right_shift__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_bitwise_right_shift, self, {self, other}); }
-void bitwise_right_shift_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_bitwise_right_shift, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_right_shift = {&kernel_bitwise_right_shift,
+    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED,
+    "self\0other"};
+TensorRef bitwise_right_shift_impl([[maybe_unused]] Call c, const Tensor& self,
+                                   const Tensor& other) {
+  return element_binary(spec_bitwise_right_shift, self, other);
+}
+void bitwise_right_shift__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_bitwise_right_shift, self, {self, other});
+}
+void bitwise_right_shift_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                                   Tensor& dst) {
+  element_into(spec_bitwise_right_shift, dst, {self, other});
+}
 
 // bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor
-static constexpr ElementSpec spec_bitwise_right_shift_scalar = {&kernel_bitwise_right_shift, DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, "self\0other"};
-TensorRef bitwise_right_shift_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_bitwise_right_shift_scalar, {self, other}); }
-void bitwise_right_shift_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_bitwise_right_shift_scalar, self, {self, other}); }
-void bitwise_right_shift_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_bitwise_right_shift_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_bitwise_right_shift_scalar = {&kernel_bitwise_right_shift,
+    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED,
+    "self\0other"};
+TensorRef bitwise_right_shift_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
+                                          const Scalar& other) {
+  return element_op(spec_bitwise_right_shift_scalar, {self, other});
+}
+void bitwise_right_shift_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_bitwise_right_shift_scalar, self, {self, other});
+}
+void bitwise_right_shift_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self,
+                                          const Scalar& other, Tensor& dst) {
+  element_into(spec_bitwise_right_shift_scalar, dst, {self, other});
+}
 
 }  // namespace TT_NS

@@ -10,99 +10,224 @@
 namespace TT_NS {
 
 // eq(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_eq = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef eq_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_eq, self, other); }
-void eq__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_eq, self, {self, other}); }
-void eq_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_eq, dst, {self, other}); }
+static constexpr ElementSpec spec_eq = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false,
+                                        false, 0, TT_OK, "self\0other"};
+TensorRef eq_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_eq, self, other);
+}
+void eq__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_eq, self, {self, other});
+}
+void eq_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_eq, dst, {self, other});
+}
 
 // eq_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_eq_scalar = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef eq_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_eq_scalar, {self, other}); }
-void eq_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_eq_scalar, self, {self, other}); }
-void eq_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_eq_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_eq_scalar = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false,
+                                               false, false, 0, TT_OK, "self\0other"};
+TensorRef eq_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_eq_scalar, {self, other});
+}
+void eq_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_eq_scalar, self, {self, other});
+}
+void eq_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                         Tensor& dst) {
+  element_into(spec_eq_scalar, dst, {self, other});
+}
 
 // ne(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_ne = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef ne_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_ne, self, other); }
-void ne__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_ne, self, {self, other}); }
-void ne_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_ne, dst, {self, other}); }
+static constexpr ElementSpec spec_ne = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false,
+                                        false, 0, TT_OK, "self\0other"};
+TensorRef ne_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_ne, self, other);
+}
+void ne__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_ne, self, {self, other});
+}
+void ne_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_ne, dst, {self, other});
+}
 
 // ne_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_ne_scalar = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef ne_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_ne_scalar, {self, other}); }
-void ne_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_ne_scalar, self, {self, other}); }
-void ne_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_ne_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_ne_scalar = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false,
+                                               false, false, 0, TT_OK, "self\0other"};
+TensorRef ne_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_ne_scalar, {self, other});
+}
+void ne_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_ne_scalar, self, {self, other});
+}
+void ne_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                         Tensor& dst) {
+  element_into(spec_ne_scalar, dst, {self, other});
+}
 
 // lt(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_lt = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef lt_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_lt, self, other); }
-void lt__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_lt, self, {self, other}); }
-void lt_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_lt, dst, {self, other}); }
+static constexpr ElementSpec spec_lt = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false,
+                                        false, 0, TT_OK, "self\0other"};
+TensorRef lt_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_lt, self, other);
+}
+void lt__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_lt, self, {self, other});
+}
+void lt_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_lt, dst, {self, other});
+}
 
 // lt_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_lt_scalar = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef lt_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_lt_scalar, {self, other}); }
-void lt_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_lt_scalar, self, {self, other}); }
-void lt_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_lt_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_lt_scalar = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true,
+                                               false, false, 0, TT_OK, "self\0other"};
+TensorRef lt_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_lt_scalar, {self, other});
+}
+void lt_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_lt_scalar, self, {self, other});
+}
+void lt_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                         Tensor& dst) {
+  element_into(spec_lt_scalar, dst, {self, other});
+}
 
 // le(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_le = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef le_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_le, self, other); }
-void le__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_le, self, {self, other}); }
-void le_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_le, dst, {self, other}); }
+static constexpr ElementSpec spec_le = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false,
+                                        false, 0, TT_OK, "self\0other"};
+TensorRef le_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_le, self, other);
+}
+void le__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_le, self, {self, other});
+}
+void le_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_le, dst, {self, other});
+}
 
 // le_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_le_scalar = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef le_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_le_scalar, {self, other}); }
-void le_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_le_scalar, self, {self, other}); }
-void le_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_le_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_le_scalar = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true,
+                                               false, false, 0, TT_OK, "self\0other"};
+TensorRef le_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_le_scalar, {self, other});
+}
+void le_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_le_scalar, self, {self, other});
+}
+void le_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                         Tensor& dst) {
+  element_into(spec_le_scalar, dst, {self, other});
+}
 
 // gt(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_gt = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef gt_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_gt, self, other); }
-void gt__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_gt, self, {self, other}); }
-void gt_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_gt, dst, {self, other}); }
+static constexpr ElementSpec spec_gt = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false,
+                                        false, 0, TT_OK, "self\0other"};
+TensorRef gt_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_gt, self, other);
+}
+void gt__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_gt, self, {self, other});
+}
+void gt_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_gt, dst, {self, other});
+}
 
 // gt_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_gt_scalar = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef gt_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_gt_scalar, {self, other}); }
-void gt_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_gt_scalar, self, {self, other}); }
-void gt_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_gt_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_gt_scalar = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true,
+                                               false, false, 0, TT_OK, "self\0other"};
+TensorRef gt_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_gt_scalar, {self, other});
+}
+void gt_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_gt_scalar, self, {self, other});
+}
+void gt_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                         Tensor& dst) {
+  element_into(spec_gt_scalar, dst, {self, other});
+}
 
 // ge(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_ge = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef ge_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_ge, self, other); }
-void ge__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_ge, self, {self, other}); }
-void ge_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_ge, dst, {self, other}); }
+static constexpr ElementSpec spec_ge = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false,
+                                        false, 0, TT_OK, "self\0other"};
+TensorRef ge_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_ge, self, other);
+}
+void ge__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_ge, self, {self, other});
+}
+void ge_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_ge, dst, {self, other});
+}
 
 // ge_scalar(self: Tensor, other: Scalar) -> BoolTensor
-static constexpr ElementSpec spec_ge_scalar = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef ge_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) { return element_op(spec_ge_scalar, {self, other}); }
-void ge_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) { element_inplace(spec_ge_scalar, self, {self, other}); }
-void ge_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other, Tensor& dst) { element_into(spec_ge_scalar, dst, {self, other}); }
+static constexpr ElementSpec spec_ge_scalar = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true,
+                                               false, false, 0, TT_OK, "self\0other"};
+TensorRef ge_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_ge_scalar, {self, other});
+}
+void ge_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_ge_scalar, self, {self, other});
+}
+void ge_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                         Tensor& dst) {
+  element_into(spec_ge_scalar, dst, {self, other});
+}
 
 // logical_not(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_logical_not = {&kernel_logical_not, DtypeRule::kLogical, Compute::kLogical, false, false, false, 0, TT_OK, "self"};
-TensorRef logical_not_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_logical_not, {self}); }
-void logical_not__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_logical_not, self, {self}); }
-void logical_not_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_logical_not, dst, {self}); }
+static constexpr ElementSpec spec_logical_not = {&kernel_logical_not, DtypeRule::kLogical,
+                                                 Compute::kLogical, false, false, false, 0, TT_OK,
+                                                 "self"};
+TensorRef logical_not_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_logical_not, {self});
+}
+void logical_not__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_logical_not, self, {self});
+}
+void logical_not_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_logical_not, dst, {self});
+}
 
 // logical_and(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_logical_and = {&kernel_logical_and, DtypeRule::kLogical, Compute::kLogical, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef logical_and_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_logical_and, self, other); }
-void logical_and__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_logical_and, self, {self, other}); }
-void logical_and_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_logical_and, dst, {self, other}); }
+static constexpr ElementSpec spec_logical_and = {&kernel_logical_and, DtypeRule::kLogical,
+                                                 Compute::kLogical, false, false, false, 0, TT_OK,
+                                                 "self\0other"};
+TensorRef logical_and_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_logical_and, self, other);
+}
+void logical_and__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_logical_and, self, {self, other});
+}
+void logical_and_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                           Tensor& dst) {
+  element_into(spec_logical_and, dst, {self, other});
+}
 
 // logical_or(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_logical_or = {&kernel_logical_or, DtypeRule::kLogical, Compute::kLogical, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef logical_or_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_logical_or, self, other); }
-void logical_or__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_logical_or, self, {self, other}); }
-void logical_or_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_logical_or, dst, {self, other}); }
+static constexpr ElementSpec spec_logical_or = {&kernel_logical_or, DtypeRule::kLogical,
+                                                Compute::kLogical, false, false, false, 0, TT_OK,
+                                                "self\0other"};
+TensorRef logical_or_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_logical_or, self, other);
+}
+void logical_or__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_logical_or, self, {self, other});
+}
+void logical_or_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                          Tensor& dst) {
+  element_into(spec_logical_or, dst, {self, other});
+}
 
 // logical_xor(self: Tensor, other: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_logical_xor = {&kernel_logical_xor, DtypeRule::kLogical, Compute::kLogical, false, false, false, 0, TT_OK, "self\0other"};
-TensorRef logical_xor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_logical_xor, self, other); }
-void logical_xor__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) { element_inplace(spec_logical_xor, self, {self, other}); }
-void logical_xor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_logical_xor, dst, {self, other}); }
+static constexpr ElementSpec spec_logical_xor = {&kernel_logical_xor, DtypeRule::kLogical,
+                                                 Compute::kLogical, false, false, false, 0, TT_OK,
+                                                 "self\0other"};
+TensorRef logical_xor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_logical_xor, self, other);
+}
+void logical_xor__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_logical_xor, self, {self, other});
+}
+void logical_xor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                           Tensor& dst) {
+  element_into(spec_logical_xor, dst, {self, other});
+}
 
 }  // namespace TT_NS

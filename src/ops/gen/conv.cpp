@@ -9,26 +9,38 @@
 
 namespace TT_NS {
 
-// conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor
+// conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] =
+// 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor
 
-// conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor
+// conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] =
+// 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor
 
-// conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor
+// conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] =
+// 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor
 
-// conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor
+// conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] =
+// 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor
 
-// conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor
+// conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] =
+// 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor
 
-// conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor
+// conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: Int[] =
+// 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor
 
-// conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor
+// conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding:
+// Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor
 
-// conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor
+// conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding:
+// Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor
 
-// conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor
+// conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding:
+// Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> Tensor
 
-// convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor
+// convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[],
+// dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor
 
-// convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)
+// convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: Int[],
+// dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: Bool,
+// want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)
 
 }  // namespace TT_NS

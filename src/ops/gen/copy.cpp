@@ -17,7 +17,8 @@ namespace TT_NS {
 
 // to_device(self: Tensor, device: Device) -> Tensor
 
-// to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format: MemoryFormat = preserve) -> Tensor
+// to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, memory_format:
+// MemoryFormat = preserve) -> Tensor
 
 // contiguous(self: Tensor) -> Tensor
 

@@ -17,7 +17,8 @@ namespace TT_NS {
 
 // full(size: Size, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor
 
-// arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: Device? = None) -> Tensor
+// arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: Device? =
+// None) -> Tensor
 
 // empty_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor
 
@@ -25,10 +26,12 @@ namespace TT_NS {
 
 // ones_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor
 
-// full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = None) -> Tensor
+// full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = None) ->
+// Tensor
 
 // eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor
 
-// linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = None) -> Tensor
+// linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = None) ->
+// Tensor
 
 }  // namespace TT_NS

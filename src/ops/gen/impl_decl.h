@@ -8,13 +8,15 @@ namespace TT_NS {
 
 TensorRef native_hardtanh_impl(Call c, const Tensor& input, double min_val, double max_val);
 void native_hardtanh__impl(Call c, Tensor& input, double min_val, double max_val);
-TensorRef hardtanh_backward_impl(Call c, const Tensor& grad, const Tensor& input, double min_val, double max_val);
+TensorRef hardtanh_backward_impl(Call c, const Tensor& grad, const Tensor& input, double min_val,
+                                 double max_val);
 void hardtanh__impl(Call c, Tensor& input, double min_val, double max_val);
 TensorRef relu6_impl(Call c, const Tensor& input);
 void relu6__impl(Call c, Tensor& input);
 TensorRef leaky_relu_impl(Call c, const Tensor& input, double negative_slope);
 void leaky_relu__impl(Call c, Tensor& input, double negative_slope);
-TensorRef leaky_relu_backward_impl(Call c, const Tensor& grad, const Tensor& input, double negative_slope);
+TensorRef leaky_relu_backward_impl(Call c, const Tensor& grad, const Tensor& input,
+                                   double negative_slope);
 TensorRef elu_impl(Call c, const Tensor& input, double alpha);
 void elu__impl(Call c, Tensor& input, double alpha);
 TensorRef elu_backward_impl(Call c, const Tensor& grad, const Tensor& input, double alpha);
@@ -31,7 +33,8 @@ void mish__impl(Call c, Tensor& input);
 TensorRef mish_backward_impl(Call c, const Tensor& grad, const Tensor& input);
 TensorRef softplus_impl(Call c, const Tensor& input, double beta, double threshold);
 void softplus_into_impl(Call c, const Tensor& input, double beta, double threshold, Tensor& dst);
-TensorRef softplus_backward_impl(Call c, const Tensor& grad, const Tensor& input, double beta, double threshold);
+TensorRef softplus_backward_impl(Call c, const Tensor& grad, const Tensor& input, double beta,
+                                 double threshold);
 TensorRef logsigmoid_impl(Call c, const Tensor& input);
 void logsigmoid_into_impl(Call c, const Tensor& input, Tensor& dst);
 TensorRef logsigmoid_backward_impl(Call c, const Tensor& grad, const Tensor& input);
@@ -48,16 +51,20 @@ void relu__impl(Call c, Tensor& self);
 TensorRef threshold_backward_impl(Call c, const Tensor& grad, const Tensor& y);
 TensorRef add_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha);
 void add__impl(Call c, Tensor& self, const Tensor& other, const Scalar& alpha);
-void add_into_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst);
+void add_into_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+                   Tensor& dst);
 TensorRef add_scalar_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha);
 void add_scalar__impl(Call c, Tensor& self, const Scalar& other, const Scalar& alpha);
-void add_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst);
+void add_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                          Tensor& dst);
 TensorRef sub_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha);
 void sub__impl(Call c, Tensor& self, const Tensor& other, const Scalar& alpha);
-void sub_into_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& dst);
+void sub_into_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+                   Tensor& dst);
 TensorRef sub_scalar_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha);
 void sub_scalar__impl(Call c, Tensor& self, const Scalar& other, const Scalar& alpha);
-void sub_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha, Tensor& dst);
+void sub_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                          Tensor& dst);
 TensorRef rsub_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha);
 TensorRef rsub_scalar_impl(Call c, const Tensor& self, const Scalar& other, const Scalar& alpha);
 TensorRef mul_impl(Call c, const Tensor& self, const Tensor& other);
@@ -85,9 +92,11 @@ TensorRef div_trunc_scalar_impl(Call c, const Tensor& self, const Scalar& other)
 void div_trunc_scalar__impl(Call c, Tensor& self, const Scalar& other);
 void div_trunc_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst);
 void div__impl(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode);
-void div_into_impl(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode, Tensor& dst);
+void div_into_impl(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode,
+                   Tensor& dst);
 void div_scalar__impl(Call c, Tensor& self, const Scalar& other, int64_t rounding_mode);
-void div_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode, Tensor& dst);
+void div_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode,
+                          Tensor& dst);
 void floor_divide__impl(Call c, Tensor& self, const Tensor& other);
 void floor_divide_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 void floor_divide_scalar__impl(Call c, Tensor& self, const Scalar& other);
@@ -127,7 +136,8 @@ TensorRef clamp_impl(Call c, const Tensor& self, const Scalar* min, const Scalar
 void clamp__impl(Call c, Tensor& self, const Scalar* min, const Scalar* max);
 void clamp_into_impl(Call c, const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst);
 void clamp_tensor__impl(Call c, Tensor& self, const Tensor* min, const Tensor* max);
-void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const Tensor* max, Tensor& dst);
+void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const Tensor* max,
+                            Tensor& dst);
 void cat_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 TensorRef bitwise_and_impl(Call c, const Tensor& self, const Tensor& other);
@@ -156,13 +166,15 @@ void bitwise_left_shift__impl(Call c, Tensor& self, const Tensor& other);
 void bitwise_left_shift_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef bitwise_left_shift_scalar_impl(Call c, const Tensor& self, const Scalar& other);
 void bitwise_left_shift_scalar__impl(Call c, Tensor& self, const Scalar& other);
-void bitwise_left_shift_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst);
+void bitwise_left_shift_scalar_into_impl(Call c, const Tensor& self, const Scalar& other,
+                                         Tensor& dst);
 TensorRef bitwise_right_shift_impl(Call c, const Tensor& self, const Tensor& other);
 void bitwise_right_shift__impl(Call c, Tensor& self, const Tensor& other);
 void bitwise_right_shift_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef bitwise_right_shift_scalar_impl(Call c, const Tensor& self, const Scalar& other);
 void bitwise_right_shift_scalar__impl(Call c, Tensor& self, const Scalar& other);
-void bitwise_right_shift_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst);
+void bitwise_right_shift_scalar_into_impl(Call c, const Tensor& self, const Scalar& other,
+                                          Tensor& dst);
 TensorRef eq_impl(Call c, const Tensor& self, const Tensor& other);
 void eq__impl(Call c, Tensor& self, const Tensor& other);
 void eq_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
@@ -214,19 +226,30 @@ void logical_xor_into_impl(Call c, const Tensor& self, const Tensor& other, Tens
 void clone_into_impl(Call c, const Tensor& self, int64_t memory_format, Tensor& dst);
 void gather_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
 void scatter_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
-void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
-void index_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha);
-void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst);
-void index_put__impl(Call c, Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate);
-void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce);
-void scatter_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst);
-void scatter_value__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce);
-void scatter_value_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst);
+void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                            Tensor& dst);
+void index_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                     const Scalar& alpha);
+void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& source, const Scalar& alpha, Tensor& dst);
+void index_put__impl(Call c, Tensor& self, TensorSpan indices, const Tensor& values,
+                     bool accumulate);
+void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                   int64_t reduce);
+void scatter_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                       const Tensor& src, int64_t reduce, Tensor& dst);
+void scatter_value__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                         const Scalar& value, int64_t reduce);
+void scatter_value_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                             const Scalar& value, int64_t reduce, Tensor& dst);
 void index_copy__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source);
-void index_copy_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst);
+void index_copy_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& source, Tensor& dst);
 void index_fill__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
-void index_fill_tensor__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& value);
-void take_along_dim_into_impl(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst);
+void index_fill_tensor__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& value);
+void take_along_dim_into_impl(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim,
+                              Tensor& dst);
 void masked_select_into_impl(Call c, const Tensor& self, const Tensor& mask, Tensor& dst);
 void nonzero_into_impl(Call c, const Tensor& self, Tensor& dst);
 void tril__impl(Call c, Tensor& self, int64_t diagonal);
@@ -234,54 +257,76 @@ void tril_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst);
 void triu__impl(Call c, Tensor& self, int64_t diagonal);
 void triu_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst);
 TensorRef where_impl(Call c, const Tensor& condition, const Tensor& self, const Tensor& other);
-void where_into_impl(Call c, const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst);
+void where_into_impl(Call c, const Tensor& condition, const Tensor& self, const Tensor& other,
+                     Tensor& dst);
 TensorRef masked_fill_impl(Call c, const Tensor& self, const Tensor& mask, const Scalar& value);
 void masked_fill__impl(Call c, Tensor& self, const Tensor& mask, const Scalar& value);
 void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& value);
 void nuclear_norm_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 TensorRef absolute_difference_impl(Call c, const Tensor& self, const Tensor& other);
-TensorRef absolute_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self, const Tensor& other);
+TensorRef absolute_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self,
+                                            const Tensor& other);
 TensorRef squared_difference_impl(Call c, const Tensor& self, const Tensor& other);
 TensorRef smooth_difference_impl(Call c, const Tensor& self, const Tensor& other, double beta);
-TensorRef smooth_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double beta);
+TensorRef smooth_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self,
+                                          const Tensor& other, double beta);
 TensorRef huber_difference_impl(Call c, const Tensor& self, const Tensor& other, double delta);
-TensorRef huber_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double delta);
+TensorRef huber_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self,
+                                         const Tensor& other, double delta);
 TensorRef bernoulli_entropy_impl(Call c, const Tensor& self, const Tensor& target);
-TensorRef bernoulli_entropy_backward_impl(Call c, const Tensor& grad, const Tensor& self, const Tensor& target);
+TensorRef bernoulli_entropy_backward_impl(Call c, const Tensor& grad, const Tensor& self,
+                                          const Tensor& target);
 void matmul_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
-void addmm__impl(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha);
-void addmm_into_impl(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst);
-void baddbmm__impl(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha);
-void baddbmm_into_impl(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst);
+void addmm__impl(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                 const Scalar& alpha);
+void addmm_into_impl(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                     const Scalar& beta, const Scalar& alpha, Tensor& dst);
+void baddbmm__impl(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                   const Scalar& beta, const Scalar& alpha);
+void baddbmm_into_impl(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                       const Scalar& beta, const Scalar& alpha, Tensor& dst);
 void mm_into_impl(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst);
 void bmm_into_impl(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst);
 void mv_into_impl(Call c, const Tensor& self, const Tensor& vec, Tensor& dst);
 void dot_into_impl(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst);
 void outer_into_impl(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst);
-TensorRef layer_norm_impl(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps);
+TensorRef layer_norm_impl(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight,
+                          const Tensor* bias, double eps);
 void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tensor& dst);
 void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator);
-void normal_into_impl(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst);
-void normal_mean_into_impl(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst);
-void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst);
+void normal_into_impl(Call c, const Tensor& mean, const Tensor& std, Generator* generator,
+                      Tensor& dst);
+void normal_mean_into_impl(Call c, const Tensor& mean, double std, Generator* generator,
+                           Tensor& dst);
+void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* generator,
+                          Tensor& dst);
 TensorRef mask_scale_impl(Call c, const Tensor& self, const Tensor& mask, double scale);
 void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
-void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst);
-void sum_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
-void mean_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
-void max_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices);
-void min_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices);
+void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool replacement,
+                           Generator* generator, Tensor& dst);
+void sum_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                       Tensor& dst);
+void mean_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                        Tensor& dst);
+void max_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                       Tensor& dst_indices);
+void min_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                       Tensor& dst_indices);
 void argmax_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
 void any_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 void all_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 void amax_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 void amin_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 void logsumexp_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
-void var_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
-void std_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst);
-void prod_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst);
+void var_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
+                   Tensor& dst);
+void std_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
+                   Tensor& dst);
+void prod_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype,
+                        Tensor& dst);
 void argmin_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
-void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
+void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype,
+                    Tensor& dst);
 void cumsum__impl(Call c, Tensor& self, int64_t dim, Dtype dtype);
 void cumsum_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 void cumprod__impl(Call c, Tensor& self, int64_t dim, Dtype dtype);
@@ -289,10 +334,15 @@ void cumprod_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Ten
 void softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 TensorRef softmin_impl(Call c, const Tensor& input, int64_t dim, Dtype dtype);
 void log_softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
-void sort_into_impl(Call c, const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices);
-void topk_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices);
-void searchsorted_into_impl(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst);
-void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst);
+void sort_into_impl(Call c, const Tensor& self, int64_t dim, bool descending, bool stable,
+                    Tensor& dst_values, Tensor& dst_indices);
+void topk_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+                    Tensor& dst_values, Tensor& dst_indices);
+void searchsorted_into_impl(Call c, const Tensor& sorted_sequence, const Tensor& self,
+                            bool out_int32, bool right, int64_t side, const Tensor* sorter,
+                            Tensor& dst);
+void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32,
+                         bool right, Tensor& dst);
 TensorRef exp_impl(Call c, const Tensor& self);
 void exp__impl(Call c, Tensor& self);
 void exp_into_impl(Call c, const Tensor& self, Tensor& dst);

@@ -19,14 +19,16 @@ void gather_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& ind
 // scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor
 
 // index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor
-void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
+void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                            Tensor& dst) {
   const auto r = impl::index_select(c, self, dim, index);
   check_into(dst, *r, Inputs{&self, &index});
   copy_result(dst, *r, false);
 }
 
 // index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) -> Tensor
-void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
+void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& source, const Scalar& alpha, Tensor& dst) {
   const auto r = impl::index_add(c, self, dim, index, source, alpha);
   check_into(dst, *r, Inputs{&self, &index, &source});
   copy_result(dst, *r, false);
@@ -40,17 +42,27 @@ void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& 
 
 // scale_gradient(self: Tensor, factor: Tensor) -> Tensor
 
-// scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") -> Tensor
-void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce) { replace_values(self, *impl::scatter(c, self, dim, index, src, reduce)); }
-void scatter_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
+// scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") ->
+// Tensor
+void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                   int64_t reduce) {
+  replace_values(self, *impl::scatter(c, self, dim, index, src, reduce));
+}
+void scatter_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                       const Tensor& src, int64_t reduce, Tensor& dst) {
   const auto r = impl::scatter(c, self, dim, index, src, reduce);
   check_into(dst, *r, Inputs{&self, &index, &src});
   copy_result(dst, *r, false);
 }
 
-// scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "none") -> Tensor
-void scatter_value__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce) { replace_values(self, *impl::scatter_value(c, self, dim, index, value, reduce)); }
-void scatter_value_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
+// scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> =
+// "none") -> Tensor
+void scatter_value__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                         const Scalar& value, int64_t reduce) {
+  replace_values(self, *impl::scatter_value(c, self, dim, index, value, reduce));
+}
+void scatter_value_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                             const Scalar& value, int64_t reduce, Tensor& dst) {
   const auto r = impl::scatter_value(c, self, dim, index, value, reduce);
   check_into(dst, *r, Inputs{&self, &index});
   copy_result(dst, *r, false);
@@ -61,21 +73,31 @@ void scatter_value_into_impl(Call c, const Tensor& self, int64_t dim, const Tens
 // scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor
 
 // index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
-void index_copy__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) { copy_result(self, *impl::index_copy(c, self, dim, index, source), true); }
-void index_copy_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
+void index_copy__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                      const Tensor& source) {
+  copy_result(self, *impl::index_copy(c, self, dim, index, source), true);
+}
+void index_copy_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& source, Tensor& dst) {
   const auto r = impl::index_copy(c, self, dim, index, source);
   check_into(dst, *r, Inputs{&self, &index, &source});
   copy_result(dst, *r, false);
 }
 
 // index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor
-void index_fill__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) { copy_result(self, *impl::index_fill(c, self, dim, index, value), true); }
+void index_fill__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  copy_result(self, *impl::index_fill(c, self, dim, index, value), true);
+}
 
 // index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor
-void index_fill_tensor__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) { replace_values(self, *impl::index_fill_tensor(c, self, dim, index, value)); }
+void index_fill_tensor__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& value) {
+  replace_values(self, *impl::index_fill_tensor(c, self, dim, index, value));
+}
 
 // take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor
-void take_along_dim_into_impl(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
+void take_along_dim_into_impl(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim,
+                              Tensor& dst) {
   const auto r = impl::take_along_dim(c, self, indices, dim);
   check_into(dst, *r, Inputs{&self, &indices});
   copy_result(dst, *r, false);
@@ -98,7 +120,9 @@ void nonzero_into_impl(Call c, const Tensor& self, Tensor& dst) {
 // one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor
 
 // tril(self: Tensor, diagonal: Int = 0) -> Tensor
-void tril__impl(Call c, Tensor& self, int64_t diagonal) { replace_values(self, *impl::tril(c, self, diagonal)); }
+void tril__impl(Call c, Tensor& self, int64_t diagonal) {
+  replace_values(self, *impl::tril(c, self, diagonal));
+}
 void tril_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   const auto r = impl::tril(c, self, diagonal);
   check_into(dst, *r, Inputs{&self});
@@ -106,7 +130,9 @@ void tril_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
 }
 
 // triu(self: Tensor, diagonal: Int = 0) -> Tensor
-void triu__impl(Call c, Tensor& self, int64_t diagonal) { replace_values(self, *impl::triu(c, self, diagonal)); }
+void triu__impl(Call c, Tensor& self, int64_t diagonal) {
+  replace_values(self, *impl::triu(c, self, diagonal));
+}
 void triu_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
   const auto r = impl::triu(c, self, diagonal);
   check_into(dst, *r, Inputs{&self});
@@ -114,16 +140,33 @@ void triu_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
 }
 
 // where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_where = {&kernel_where, DtypeRule::kPromote, Compute::kStored, false, false, false, 1, TT_OK, "condition\0self\0other"};
-TensorRef where_impl([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self, const Tensor& other) { return element_op(spec_where, {condition, self, other}); }
-void where_into_impl([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst) { element_into(spec_where, dst, {condition, self, other}); }
+static constexpr ElementSpec spec_where = {&kernel_where, DtypeRule::kPromote, Compute::kStored,
+                                           false, false, false, 1, TT_OK, "condition\0self\0other"};
+TensorRef where_impl([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self,
+                     const Tensor& other) {
+  return element_op(spec_where, {condition, self, other});
+}
+void where_into_impl([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self,
+                     const Tensor& other, Tensor& dst) {
+  element_into(spec_where, dst, {condition, self, other});
+}
 
 // masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor
-static constexpr ElementSpec spec_masked_fill = {&kernel_masked_fill, DtypeRule::kFirst, Compute::kStored, false, false, false, 2, TT_OK, "self\0mask\0value"};
-TensorRef masked_fill_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask, const Scalar& value) { return element_op(spec_masked_fill, {self, mask}, value); }
-void masked_fill__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& mask, const Scalar& value) { element_inplace(spec_masked_fill, self, {self, mask}, value); }
+static constexpr ElementSpec spec_masked_fill = {&kernel_masked_fill, DtypeRule::kFirst,
+                                                 Compute::kStored, false, false, false, 2, TT_OK,
+                                                 "self\0mask\0value"};
+TensorRef masked_fill_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask,
+                           const Scalar& value) {
+  return element_op(spec_masked_fill, {self, mask}, value);
+}
+void masked_fill__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& mask,
+                       const Scalar& value) {
+  element_inplace(spec_masked_fill, self, {self, mask}, value);
+}
 
 // masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor
-void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& value) { replace_values(self, *impl::masked_fill_tensor(c, self, mask, value)); }
+void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& value) {
+  replace_values(self, *impl::masked_fill_tensor(c, self, mask, value));
+}
 
 }  // namespace TT_NS

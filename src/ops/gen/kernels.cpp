@@ -521,93 +521,173 @@ int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 #define TT_AVX512(name) TT_AVX2(name)
 #endif
 
-constinit const Kernel kernel_clamp = {{baseline::clamp, TT_AVX2(clamp), TT_AVX512(clamp)}, 0, "clamp"};
-constinit const Kernel kernel_hardtanh_backward = {{baseline::hardtanh_backward, TT_AVX2(hardtanh_backward), TT_AVX512(hardtanh_backward)}, 1, "hardtanh_backward"};
-constinit const Kernel kernel_leaky_relu = {{baseline::leaky_relu, TT_AVX2(leaky_relu), TT_AVX512(leaky_relu)}, 2, "leaky_relu"};
-constinit const Kernel kernel_leaky_relu_backward = {{baseline::leaky_relu_backward, TT_AVX2(leaky_relu_backward), TT_AVX512(leaky_relu_backward)}, 3, "leaky_relu_backward"};
+constinit const Kernel kernel_clamp = {{baseline::clamp, TT_AVX2(clamp), TT_AVX512(clamp)}, 0,
+                                       "clamp"};
+constinit const Kernel kernel_hardtanh_backward =
+    {{baseline::hardtanh_backward, TT_AVX2(hardtanh_backward), TT_AVX512(hardtanh_backward)}, 1,
+     "hardtanh_backward"};
+constinit const Kernel kernel_leaky_relu =
+    {{baseline::leaky_relu, TT_AVX2(leaky_relu), TT_AVX512(leaky_relu)}, 2, "leaky_relu"};
+constinit const Kernel kernel_leaky_relu_backward =
+    {{baseline::leaky_relu_backward, TT_AVX2(leaky_relu_backward), TT_AVX512(leaky_relu_backward)},
+     3, "leaky_relu_backward"};
 constinit const Kernel kernel_elu = {{baseline::elu, TT_AVX2(elu), TT_AVX512(elu)}, 4, "elu"};
-constinit const Kernel kernel_elu_backward = {{baseline::elu_backward, TT_AVX2(elu_backward), TT_AVX512(elu_backward)}, 5, "elu_backward"};
+constinit const Kernel kernel_elu_backward =
+    {{baseline::elu_backward, TT_AVX2(elu_backward), TT_AVX512(elu_backward)}, 5, "elu_backward"};
 constinit const Kernel kernel_gelu = {{baseline::gelu, TT_AVX2(gelu), TT_AVX512(gelu)}, 6, "gelu"};
-constinit const Kernel kernel_gelu_backward = {{baseline::gelu_backward, TT_AVX2(gelu_backward), TT_AVX512(gelu_backward)}, 7, "gelu_backward"};
-constinit const Kernel kernel_gelu_tanh = {{baseline::gelu_tanh, TT_AVX2(gelu_tanh), TT_AVX512(gelu_tanh)}, 8, "gelu_tanh"};
-constinit const Kernel kernel_gelu_tanh_backward = {{baseline::gelu_tanh_backward, TT_AVX2(gelu_tanh_backward), TT_AVX512(gelu_tanh_backward)}, 9, "gelu_tanh_backward"};
+constinit const Kernel kernel_gelu_backward =
+    {{baseline::gelu_backward, TT_AVX2(gelu_backward), TT_AVX512(gelu_backward)}, 7,
+     "gelu_backward"};
+constinit const Kernel kernel_gelu_tanh =
+    {{baseline::gelu_tanh, TT_AVX2(gelu_tanh), TT_AVX512(gelu_tanh)}, 8, "gelu_tanh"};
+constinit const Kernel kernel_gelu_tanh_backward =
+    {{baseline::gelu_tanh_backward, TT_AVX2(gelu_tanh_backward), TT_AVX512(gelu_tanh_backward)}, 9,
+     "gelu_tanh_backward"};
 constinit const Kernel kernel_silu = {{baseline::silu, TT_AVX2(silu), TT_AVX512(silu)}, 10, "silu"};
-constinit const Kernel kernel_silu_backward = {{baseline::silu_backward, TT_AVX2(silu_backward), TT_AVX512(silu_backward)}, 11, "silu_backward"};
+constinit const Kernel kernel_silu_backward =
+    {{baseline::silu_backward, TT_AVX2(silu_backward), TT_AVX512(silu_backward)}, 11,
+     "silu_backward"};
 constinit const Kernel kernel_mish = {{baseline::mish, TT_AVX2(mish), TT_AVX512(mish)}, 12, "mish"};
-constinit const Kernel kernel_mish_backward = {{baseline::mish_backward, TT_AVX2(mish_backward), TT_AVX512(mish_backward)}, 13, "mish_backward"};
-constinit const Kernel kernel_softplus = {{baseline::softplus, TT_AVX2(softplus), TT_AVX512(softplus)}, 14, "softplus"};
-constinit const Kernel kernel_softplus_backward = {{baseline::softplus_backward, TT_AVX2(softplus_backward), TT_AVX512(softplus_backward)}, 15, "softplus_backward"};
-constinit const Kernel kernel_log_sigmoid = {{baseline::log_sigmoid, TT_AVX2(log_sigmoid), TT_AVX512(log_sigmoid)}, 16, "log_sigmoid"};
-constinit const Kernel kernel_log_sigmoid_backward = {{baseline::log_sigmoid_backward, TT_AVX2(log_sigmoid_backward), TT_AVX512(log_sigmoid_backward)}, 17, "log_sigmoid_backward"};
-constinit const Kernel kernel_hardswish = {{baseline::hardswish, TT_AVX2(hardswish), TT_AVX512(hardswish)}, 18, "hardswish"};
-constinit const Kernel kernel_hardswish_backward = {{baseline::hardswish_backward, TT_AVX2(hardswish_backward), TT_AVX512(hardswish_backward)}, 19, "hardswish_backward"};
-constinit const Kernel kernel_hardsigmoid = {{baseline::hardsigmoid, TT_AVX2(hardsigmoid), TT_AVX512(hardsigmoid)}, 20, "hardsigmoid"};
-constinit const Kernel kernel_hardsigmoid_backward = {{baseline::hardsigmoid_backward, TT_AVX2(hardsigmoid_backward), TT_AVX512(hardsigmoid_backward)}, 21, "hardsigmoid_backward"};
-constinit const Kernel kernel_gated = {{baseline::gated, TT_AVX2(gated), TT_AVX512(gated)}, 22, "gated"};
-constinit const Kernel kernel_softsign = {{baseline::softsign, TT_AVX2(softsign), TT_AVX512(softsign)}, 23, "softsign"};
+constinit const Kernel kernel_mish_backward =
+    {{baseline::mish_backward, TT_AVX2(mish_backward), TT_AVX512(mish_backward)}, 13,
+     "mish_backward"};
+constinit const Kernel kernel_softplus =
+    {{baseline::softplus, TT_AVX2(softplus), TT_AVX512(softplus)}, 14, "softplus"};
+constinit const Kernel kernel_softplus_backward =
+    {{baseline::softplus_backward, TT_AVX2(softplus_backward), TT_AVX512(softplus_backward)}, 15,
+     "softplus_backward"};
+constinit const Kernel kernel_log_sigmoid =
+    {{baseline::log_sigmoid, TT_AVX2(log_sigmoid), TT_AVX512(log_sigmoid)}, 16, "log_sigmoid"};
+constinit const Kernel kernel_log_sigmoid_backward =
+    {{baseline::log_sigmoid_backward, TT_AVX2(log_sigmoid_backward),
+      TT_AVX512(log_sigmoid_backward)}, 17, "log_sigmoid_backward"};
+constinit const Kernel kernel_hardswish =
+    {{baseline::hardswish, TT_AVX2(hardswish), TT_AVX512(hardswish)}, 18, "hardswish"};
+constinit const Kernel kernel_hardswish_backward =
+    {{baseline::hardswish_backward, TT_AVX2(hardswish_backward), TT_AVX512(hardswish_backward)}, 19,
+     "hardswish_backward"};
+constinit const Kernel kernel_hardsigmoid =
+    {{baseline::hardsigmoid, TT_AVX2(hardsigmoid), TT_AVX512(hardsigmoid)}, 20, "hardsigmoid"};
+constinit const Kernel kernel_hardsigmoid_backward =
+    {{baseline::hardsigmoid_backward, TT_AVX2(hardsigmoid_backward),
+      TT_AVX512(hardsigmoid_backward)}, 21, "hardsigmoid_backward"};
+constinit const Kernel kernel_gated = {{baseline::gated, TT_AVX2(gated), TT_AVX512(gated)}, 22,
+                                       "gated"};
+constinit const Kernel kernel_softsign =
+    {{baseline::softsign, TT_AVX2(softsign), TT_AVX512(softsign)}, 23, "softsign"};
 constinit const Kernel kernel_relu = {{baseline::relu, TT_AVX2(relu), TT_AVX512(relu)}, 24, "relu"};
-constinit const Kernel kernel_threshold_backward = {{baseline::threshold_backward, TT_AVX2(threshold_backward), TT_AVX512(threshold_backward)}, 25, "threshold_backward"};
+constinit const Kernel kernel_threshold_backward =
+    {{baseline::threshold_backward, TT_AVX2(threshold_backward), TT_AVX512(threshold_backward)}, 25,
+     "threshold_backward"};
 constinit const Kernel kernel_add = {{baseline::add, TT_AVX2(add), TT_AVX512(add)}, 26, "add"};
 constinit const Kernel kernel_sub = {{baseline::sub, TT_AVX2(sub), TT_AVX512(sub)}, 27, "sub"};
 constinit const Kernel kernel_rsub = {{baseline::rsub, TT_AVX2(rsub), TT_AVX512(rsub)}, 28, "rsub"};
 constinit const Kernel kernel_mul = {{baseline::mul, TT_AVX2(mul), TT_AVX512(mul)}, 29, "mul"};
 constinit const Kernel kernel_div = {{baseline::div, TT_AVX2(div), TT_AVX512(div)}, 30, "div"};
-constinit const Kernel kernel_div_floor = {{baseline::div_floor, TT_AVX2(div_floor), TT_AVX512(div_floor)}, 31, "div_floor"};
-constinit const Kernel kernel_div_trunc = {{baseline::div_trunc, TT_AVX2(div_trunc), TT_AVX512(div_trunc)}, 32, "div_trunc"};
+constinit const Kernel kernel_div_floor =
+    {{baseline::div_floor, TT_AVX2(div_floor), TT_AVX512(div_floor)}, 31, "div_floor"};
+constinit const Kernel kernel_div_trunc =
+    {{baseline::div_trunc, TT_AVX2(div_trunc), TT_AVX512(div_trunc)}, 32, "div_trunc"};
 constinit const Kernel kernel_fmod = {{baseline::fmod, TT_AVX2(fmod), TT_AVX512(fmod)}, 33, "fmod"};
-constinit const Kernel kernel_remainder = {{baseline::remainder, TT_AVX2(remainder), TT_AVX512(remainder)}, 34, "remainder"};
-constinit const Kernel kernel_atan2 = {{baseline::atan2, TT_AVX2(atan2), TT_AVX512(atan2)}, 35, "atan2"};
+constinit const Kernel kernel_remainder =
+    {{baseline::remainder, TT_AVX2(remainder), TT_AVX512(remainder)}, 34, "remainder"};
+constinit const Kernel kernel_atan2 = {{baseline::atan2, TT_AVX2(atan2), TT_AVX512(atan2)}, 35,
+                                       "atan2"};
 constinit const Kernel kernel_neg = {{baseline::neg, TT_AVX2(neg), TT_AVX512(neg)}, 36, "neg"};
 constinit const Kernel kernel_conj = {{baseline::conj, TT_AVX2(conj), TT_AVX512(conj)}, 37, "conj"};
 constinit const Kernel kernel_pow = {{baseline::pow, TT_AVX2(pow), TT_AVX512(pow)}, 38, "pow"};
-constinit const Kernel kernel_pow_scalar = {{baseline::pow_scalar, TT_AVX2(pow_scalar), TT_AVX512(pow_scalar)}, 39, "pow_scalar"};
-constinit const Kernel kernel_maximum = {{baseline::maximum, TT_AVX2(maximum), TT_AVX512(maximum)}, 40, "maximum"};
-constinit const Kernel kernel_minimum = {{baseline::minimum, TT_AVX2(minimum), TT_AVX512(minimum)}, 41, "minimum"};
-constinit const Kernel kernel_bitwise_and = {{baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, 42, "bitwise_and"};
-constinit const Kernel kernel_bitwise_or = {{baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, 43, "bitwise_or"};
-constinit const Kernel kernel_bitwise_xor = {{baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, 44, "bitwise_xor"};
-constinit const Kernel kernel_bitwise_not = {{baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, 45, "bitwise_not"};
-constinit const Kernel kernel_bitwise_left_shift = {{baseline::bitwise_left_shift, TT_AVX2(bitwise_left_shift), TT_AVX512(bitwise_left_shift)}, 46, "bitwise_left_shift"};
-constinit const Kernel kernel_bitwise_right_shift = {{baseline::bitwise_right_shift, TT_AVX2(bitwise_right_shift), TT_AVX512(bitwise_right_shift)}, 47, "bitwise_right_shift"};
+constinit const Kernel kernel_pow_scalar =
+    {{baseline::pow_scalar, TT_AVX2(pow_scalar), TT_AVX512(pow_scalar)}, 39, "pow_scalar"};
+constinit const Kernel kernel_maximum = {{baseline::maximum, TT_AVX2(maximum), TT_AVX512(maximum)},
+                                         40, "maximum"};
+constinit const Kernel kernel_minimum = {{baseline::minimum, TT_AVX2(minimum), TT_AVX512(minimum)},
+                                         41, "minimum"};
+constinit const Kernel kernel_bitwise_and =
+    {{baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, 42, "bitwise_and"};
+constinit const Kernel kernel_bitwise_or =
+    {{baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, 43, "bitwise_or"};
+constinit const Kernel kernel_bitwise_xor =
+    {{baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, 44, "bitwise_xor"};
+constinit const Kernel kernel_bitwise_not =
+    {{baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, 45, "bitwise_not"};
+constinit const Kernel kernel_bitwise_left_shift =
+    {{baseline::bitwise_left_shift, TT_AVX2(bitwise_left_shift), TT_AVX512(bitwise_left_shift)}, 46,
+     "bitwise_left_shift"};
+constinit const Kernel kernel_bitwise_right_shift =
+    {{baseline::bitwise_right_shift, TT_AVX2(bitwise_right_shift), TT_AVX512(bitwise_right_shift)},
+     47, "bitwise_right_shift"};
 constinit const Kernel kernel_eq = {{baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, 48, "eq"};
 constinit const Kernel kernel_ne = {{baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, 49, "ne"};
 constinit const Kernel kernel_lt = {{baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, 50, "lt"};
 constinit const Kernel kernel_le = {{baseline::le, TT_AVX2(le), TT_AVX512(le)}, 51, "le"};
 constinit const Kernel kernel_gt = {{baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, 52, "gt"};
 constinit const Kernel kernel_ge = {{baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, 53, "ge"};
-constinit const Kernel kernel_logical_not = {{baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, 54, "logical_not"};
-constinit const Kernel kernel_logical_and = {{baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, 55, "logical_and"};
-constinit const Kernel kernel_logical_or = {{baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, 56, "logical_or"};
-constinit const Kernel kernel_logical_xor = {{baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, 57, "logical_xor"};
-constinit const Kernel kernel_where = {{baseline::where, TT_AVX2(where), TT_AVX512(where)}, 58, "where"};
-constinit const Kernel kernel_masked_fill = {{baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, 59, "masked_fill"};
-constinit const Kernel kernel_absolute_difference = {{baseline::absolute_difference, TT_AVX2(absolute_difference), TT_AVX512(absolute_difference)}, 60, "absolute_difference"};
-constinit const Kernel kernel_absolute_difference_backward = {{baseline::absolute_difference_backward, TT_AVX2(absolute_difference_backward), TT_AVX512(absolute_difference_backward)}, 61, "absolute_difference_backward"};
-constinit const Kernel kernel_squared_difference = {{baseline::squared_difference, TT_AVX2(squared_difference), TT_AVX512(squared_difference)}, 62, "squared_difference"};
-constinit const Kernel kernel_smooth_l1 = {{baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, 63, "smooth_l1"};
-constinit const Kernel kernel_smooth_l1_backward = {{baseline::smooth_l1_backward, TT_AVX2(smooth_l1_backward), TT_AVX512(smooth_l1_backward)}, 64, "smooth_l1_backward"};
-constinit const Kernel kernel_huber = {{baseline::huber, TT_AVX2(huber), TT_AVX512(huber)}, 65, "huber"};
-constinit const Kernel kernel_huber_backward = {{baseline::huber_backward, TT_AVX2(huber_backward), TT_AVX512(huber_backward)}, 66, "huber_backward"};
-constinit const Kernel kernel_binary_cross_entropy = {{baseline::binary_cross_entropy, TT_AVX2(binary_cross_entropy), TT_AVX512(binary_cross_entropy)}, 67, "binary_cross_entropy"};
-constinit const Kernel kernel_binary_cross_entropy_backward = {{baseline::binary_cross_entropy_backward, TT_AVX2(binary_cross_entropy_backward), TT_AVX512(binary_cross_entropy_backward)}, 68, "binary_cross_entropy_backward"};
-constinit const Kernel kernel_mask_scale = {{baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, 69, "mask_scale"};
+constinit const Kernel kernel_logical_not =
+    {{baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, 54, "logical_not"};
+constinit const Kernel kernel_logical_and =
+    {{baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, 55, "logical_and"};
+constinit const Kernel kernel_logical_or =
+    {{baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, 56, "logical_or"};
+constinit const Kernel kernel_logical_xor =
+    {{baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, 57, "logical_xor"};
+constinit const Kernel kernel_where = {{baseline::where, TT_AVX2(where), TT_AVX512(where)}, 58,
+                                       "where"};
+constinit const Kernel kernel_masked_fill =
+    {{baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, 59, "masked_fill"};
+constinit const Kernel kernel_absolute_difference =
+    {{baseline::absolute_difference, TT_AVX2(absolute_difference), TT_AVX512(absolute_difference)},
+     60, "absolute_difference"};
+constinit const Kernel kernel_absolute_difference_backward =
+    {{baseline::absolute_difference_backward, TT_AVX2(absolute_difference_backward),
+      TT_AVX512(absolute_difference_backward)}, 61, "absolute_difference_backward"};
+constinit const Kernel kernel_squared_difference =
+    {{baseline::squared_difference, TT_AVX2(squared_difference), TT_AVX512(squared_difference)}, 62,
+     "squared_difference"};
+constinit const Kernel kernel_smooth_l1 =
+    {{baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, 63, "smooth_l1"};
+constinit const Kernel kernel_smooth_l1_backward =
+    {{baseline::smooth_l1_backward, TT_AVX2(smooth_l1_backward), TT_AVX512(smooth_l1_backward)}, 64,
+     "smooth_l1_backward"};
+constinit const Kernel kernel_huber = {{baseline::huber, TT_AVX2(huber), TT_AVX512(huber)}, 65,
+                                       "huber"};
+constinit const Kernel kernel_huber_backward =
+    {{baseline::huber_backward, TT_AVX2(huber_backward), TT_AVX512(huber_backward)}, 66,
+     "huber_backward"};
+constinit const Kernel kernel_binary_cross_entropy =
+    {{baseline::binary_cross_entropy, TT_AVX2(binary_cross_entropy),
+      TT_AVX512(binary_cross_entropy)}, 67, "binary_cross_entropy"};
+constinit const Kernel kernel_binary_cross_entropy_backward =
+    {{baseline::binary_cross_entropy_backward, TT_AVX2(binary_cross_entropy_backward),
+      TT_AVX512(binary_cross_entropy_backward)}, 68, "binary_cross_entropy_backward"};
+constinit const Kernel kernel_mask_scale =
+    {{baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, 69, "mask_scale"};
 constinit const Kernel kernel_exp = {{baseline::exp, TT_AVX2(exp), TT_AVX512(exp)}, 70, "exp"};
 constinit const Kernel kernel_log = {{baseline::log, TT_AVX2(log), TT_AVX512(log)}, 71, "log"};
 constinit const Kernel kernel_tanh = {{baseline::tanh, TT_AVX2(tanh), TT_AVX512(tanh)}, 72, "tanh"};
-constinit const Kernel kernel_tanh_backward = {{baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, 73, "tanh_backward"};
-constinit const Kernel kernel_sigmoid = {{baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, 74, "sigmoid"};
-constinit const Kernel kernel_sigmoid_backward = {{baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)}, 75, "sigmoid_backward"};
+constinit const Kernel kernel_tanh_backward =
+    {{baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, 73,
+     "tanh_backward"};
+constinit const Kernel kernel_sigmoid = {{baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)},
+                                         74, "sigmoid"};
+constinit const Kernel kernel_sigmoid_backward =
+    {{baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)}, 75,
+     "sigmoid_backward"};
 constinit const Kernel kernel_abs = {{baseline::abs, TT_AVX2(abs), TT_AVX512(abs)}, 76, "abs"};
 constinit const Kernel kernel_sgn = {{baseline::sgn, TT_AVX2(sgn), TT_AVX512(sgn)}, 77, "sgn"};
 constinit const Kernel kernel_sign = {{baseline::sign, TT_AVX2(sign), TT_AVX512(sign)}, 78, "sign"};
 constinit const Kernel kernel_sqrt = {{baseline::sqrt, TT_AVX2(sqrt), TT_AVX512(sqrt)}, 79, "sqrt"};
-constinit const Kernel kernel_rsqrt = {{baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)}, 80, "rsqrt"};
-constinit const Kernel kernel_reciprocal = {{baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, 81, "reciprocal"};
+constinit const Kernel kernel_rsqrt = {{baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)}, 80,
+                                       "rsqrt"};
+constinit const Kernel kernel_reciprocal =
+    {{baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, 81, "reciprocal"};
 constinit const Kernel kernel_exp2 = {{baseline::exp2, TT_AVX2(exp2), TT_AVX512(exp2)}, 82, "exp2"};
-constinit const Kernel kernel_expm1 = {{baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)}, 83, "expm1"};
+constinit const Kernel kernel_expm1 = {{baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)}, 83,
+                                       "expm1"};
 constinit const Kernel kernel_log2 = {{baseline::log2, TT_AVX2(log2), TT_AVX512(log2)}, 84, "log2"};
-constinit const Kernel kernel_log10 = {{baseline::log10, TT_AVX2(log10), TT_AVX512(log10)}, 85, "log10"};
-constinit const Kernel kernel_log1p = {{baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)}, 86, "log1p"};
+constinit const Kernel kernel_log10 = {{baseline::log10, TT_AVX2(log10), TT_AVX512(log10)}, 85,
+                                       "log10"};
+constinit const Kernel kernel_log1p = {{baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)}, 86,
+                                       "log1p"};
 constinit const Kernel kernel_sin = {{baseline::sin, TT_AVX2(sin), TT_AVX512(sin)}, 87, "sin"};
 constinit const Kernel kernel_cos = {{baseline::cos, TT_AVX2(cos), TT_AVX512(cos)}, 88, "cos"};
 constinit const Kernel kernel_tan = {{baseline::tan, TT_AVX2(tan), TT_AVX512(tan)}, 89, "tan"};
@@ -618,74 +698,168 @@ constinit const Kernel kernel_sinh = {{baseline::sinh, TT_AVX2(sinh), TT_AVX512(
 constinit const Kernel kernel_cosh = {{baseline::cosh, TT_AVX2(cosh), TT_AVX512(cosh)}, 94, "cosh"};
 constinit const Kernel kernel_erf = {{baseline::erf, TT_AVX2(erf), TT_AVX512(erf)}, 95, "erf"};
 constinit const Kernel kernel_erfc = {{baseline::erfc, TT_AVX2(erfc), TT_AVX512(erfc)}, 96, "erfc"};
-constinit const Kernel kernel_floor = {{baseline::floor, TT_AVX2(floor), TT_AVX512(floor)}, 97, "floor"};
+constinit const Kernel kernel_floor = {{baseline::floor, TT_AVX2(floor), TT_AVX512(floor)}, 97,
+                                       "floor"};
 constinit const Kernel kernel_ceil = {{baseline::ceil, TT_AVX2(ceil), TT_AVX512(ceil)}, 98, "ceil"};
-constinit const Kernel kernel_trunc = {{baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)}, 99, "trunc"};
-constinit const Kernel kernel_round_even = {{baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, 100, "round_even"};
-constinit const Kernel kernel_round_decimals = {{baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)}, 101, "round_decimals"};
-constinit const Kernel kernel_round_up = {{baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, 102, "round_up"};
-constinit const Kernel kernel_isnan = {{baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)}, 103, "isnan"};
-constinit const Kernel kernel_isinf = {{baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)}, 104, "isinf"};
-constinit const Kernel kernel_isfinite = {{baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, 105, "isfinite"};
-constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 106, "copy"};
-constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 107, "fill"};
-constinit const Kernel kernel_reduce_sum = {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 108, "reduce_sum"};
-constinit const Kernel kernel_reduce_prod = {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 109, "reduce_prod"};
-constinit const Kernel kernel_reduce_max = {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 110, "reduce_max"};
-constinit const Kernel kernel_reduce_min = {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 111, "reduce_min"};
-constinit const Kernel kernel_reduce_any = {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 112, "reduce_any"};
-constinit const Kernel kernel_reduce_all = {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 113, "reduce_all"};
-constinit const Kernel kernel_reduce_max_index = {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 114, "reduce_max_index"};
-constinit const Kernel kernel_reduce_min_index = {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 115, "reduce_min_index"};
-constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, 116, "softmax"};
-constinit const Kernel kernel_log_softmax = {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 117, "log_softmax"};
-constinit const Kernel kernel_softmax_backward = {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 118, "softmax_backward"};
-constinit const Kernel kernel_log_softmax_backward = {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward), TT_AVX512(log_softmax_backward)}, 119, "log_softmax_backward"};
+constinit const Kernel kernel_trunc = {{baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)}, 99,
+                                       "trunc"};
+constinit const Kernel kernel_round_even =
+    {{baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, 100, "round_even"};
+constinit const Kernel kernel_round_decimals =
+    {{baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)}, 101,
+     "round_decimals"};
+constinit const Kernel kernel_round_up =
+    {{baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, 102, "round_up"};
+constinit const Kernel kernel_isnan = {{baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)}, 103,
+                                       "isnan"};
+constinit const Kernel kernel_isinf = {{baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)}, 104,
+                                       "isinf"};
+constinit const Kernel kernel_isfinite =
+    {{baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, 105, "isfinite"};
+constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 106,
+                                      "copy"};
+constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 107,
+                                      "fill"};
+constinit const Kernel kernel_reduce_sum =
+    {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 108, "reduce_sum"};
+constinit const Kernel kernel_reduce_prod =
+    {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 109, "reduce_prod"};
+constinit const Kernel kernel_reduce_max =
+    {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 110, "reduce_max"};
+constinit const Kernel kernel_reduce_min =
+    {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 111, "reduce_min"};
+constinit const Kernel kernel_reduce_any =
+    {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 112, "reduce_any"};
+constinit const Kernel kernel_reduce_all =
+    {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 113, "reduce_all"};
+constinit const Kernel kernel_reduce_max_index =
+    {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 114,
+     "reduce_max_index"};
+constinit const Kernel kernel_reduce_min_index =
+    {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 115,
+     "reduce_min_index"};
+constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)},
+                                         116, "softmax"};
+constinit const Kernel kernel_log_softmax =
+    {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 117, "log_softmax"};
+constinit const Kernel kernel_softmax_backward =
+    {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 118,
+     "softmax_backward"};
+constinit const Kernel kernel_log_softmax_backward =
+    {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward),
+      TT_AVX512(log_softmax_backward)}, 119, "log_softmax_backward"};
 constinit const Kernel kernel_matmul = {{nullptr, nullptr, nullptr}, 120, "matmul"};
-constinit const Kernel kernel_conv_pad = {{baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, 121, "conv_pad"};
-constinit const Kernel kernel_conv = {{baseline::conv, TT_AVX2(conv), TT_AVX512(conv)}, 122, "conv"};
-constinit const Kernel kernel_conv_weight = {{baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, 123, "conv_weight"};
-constinit const Kernel kernel_layer_norm = {{baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, 124, "layer_norm"};
-constinit const Kernel kernel_layer_norm_backward = {{baseline::layer_norm_backward, TT_AVX2(layer_norm_backward), TT_AVX512(layer_norm_backward)}, 125, "layer_norm_backward"};
-constinit const Kernel kernel_random_uniform = {{baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)}, 126, "random_uniform"};
-constinit const Kernel kernel_random_normal = {{baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, 127, "random_normal"};
-constinit const Kernel kernel_random_bernoulli = {{baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)}, 128, "random_bernoulli"};
-constinit const Kernel kernel_random_dropout = {{baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)}, 129, "random_dropout"};
-constinit const Kernel kernel_random_integers = {{baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)}, 130, "random_integers"};
-constinit const Kernel kernel_index_get = {{baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, 131, "index_get"};
-constinit const Kernel kernel_index_put = {{baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, 132, "index_put"};
-constinit const Kernel kernel_index_accumulate = {{baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)}, 133, "index_accumulate"};
-constinit const Kernel kernel_index_check = {{baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, 134, "index_check"};
-constinit const Kernel kernel_index_offsets = {{baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, 135, "index_offsets"};
-constinit const Kernel kernel_nonzero_count = {{baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, 136, "nonzero_count"};
-constinit const Kernel kernel_nonzero_write = {{baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, 137, "nonzero_write"};
-constinit const Kernel kernel_fill_arange = {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 138, "fill_arange"};
-constinit const Kernel kernel_cross_entropy = {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 139, "cross_entropy"};
-constinit const Kernel kernel_cross_entropy_backward = {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward), TT_AVX512(cross_entropy_backward)}, 140, "cross_entropy_backward"};
-constinit const Kernel kernel_nll_loss = {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 141, "nll_loss"};
-constinit const Kernel kernel_nll_loss_backward = {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 142, "nll_loss_backward"};
-constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, 143, "cumprod"};
-constinit const Kernel kernel_optim_step = {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 144, "optim_step"};
-constinit const Kernel kernel_channel_sums = {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 145, "channel_sums"};
-constinit const Kernel kernel_channel_affine = {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 146, "channel_affine"};
-constinit const Kernel kernel_pool_max = {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 147, "pool_max"};
-constinit const Kernel kernel_pool_max_index = {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 148, "pool_max_index"};
-constinit const Kernel kernel_pool_max_backward = {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 149, "pool_max_backward"};
-constinit const Kernel kernel_pool_average = {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 150, "pool_average"};
-constinit const Kernel kernel_pool_average_backward = {{baseline::pool_average_backward, TT_AVX2(pool_average_backward), TT_AVX512(pool_average_backward)}, 151, "pool_average_backward"};
-constinit const Kernel kernel_attention = {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 152, "attention"};
-constinit const Kernel kernel_attention_backward = {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)}, 153, "attention_backward"};
-constinit const Kernel kernel_sort_rows = {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 154, "sort_rows"};
+constinit const Kernel kernel_conv_pad =
+    {{baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, 121, "conv_pad"};
+constinit const Kernel kernel_conv = {{baseline::conv, TT_AVX2(conv), TT_AVX512(conv)}, 122,
+                                      "conv"};
+constinit const Kernel kernel_conv_weight =
+    {{baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, 123, "conv_weight"};
+constinit const Kernel kernel_layer_norm =
+    {{baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, 124, "layer_norm"};
+constinit const Kernel kernel_layer_norm_backward =
+    {{baseline::layer_norm_backward, TT_AVX2(layer_norm_backward), TT_AVX512(layer_norm_backward)},
+     125, "layer_norm_backward"};
+constinit const Kernel kernel_random_uniform =
+    {{baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)}, 126,
+     "random_uniform"};
+constinit const Kernel kernel_random_normal =
+    {{baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, 127,
+     "random_normal"};
+constinit const Kernel kernel_random_bernoulli =
+    {{baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)}, 128,
+     "random_bernoulli"};
+constinit const Kernel kernel_random_dropout =
+    {{baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)}, 129,
+     "random_dropout"};
+constinit const Kernel kernel_random_integers =
+    {{baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)}, 130,
+     "random_integers"};
+constinit const Kernel kernel_index_get =
+    {{baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, 131, "index_get"};
+constinit const Kernel kernel_index_put =
+    {{baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, 132, "index_put"};
+constinit const Kernel kernel_index_accumulate =
+    {{baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)}, 133,
+     "index_accumulate"};
+constinit const Kernel kernel_index_check =
+    {{baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, 134, "index_check"};
+constinit const Kernel kernel_index_offsets =
+    {{baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, 135,
+     "index_offsets"};
+constinit const Kernel kernel_nonzero_count =
+    {{baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, 136,
+     "nonzero_count"};
+constinit const Kernel kernel_nonzero_write =
+    {{baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, 137,
+     "nonzero_write"};
+constinit const Kernel kernel_fill_arange =
+    {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 138, "fill_arange"};
+constinit const Kernel kernel_cross_entropy =
+    {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 139,
+     "cross_entropy"};
+constinit const Kernel kernel_cross_entropy_backward =
+    {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
+      TT_AVX512(cross_entropy_backward)}, 140, "cross_entropy_backward"};
+constinit const Kernel kernel_nll_loss =
+    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 141, "nll_loss"};
+constinit const Kernel kernel_nll_loss_backward =
+    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 142,
+     "nll_loss_backward"};
+constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)},
+                                         143, "cumprod"};
+constinit const Kernel kernel_optim_step =
+    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 144, "optim_step"};
+constinit const Kernel kernel_channel_sums =
+    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 145, "channel_sums"};
+constinit const Kernel kernel_channel_affine =
+    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 146,
+     "channel_affine"};
+constinit const Kernel kernel_pool_max =
+    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 147, "pool_max"};
+constinit const Kernel kernel_pool_max_index =
+    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 148,
+     "pool_max_index"};
+constinit const Kernel kernel_pool_max_backward =
+    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 149,
+     "pool_max_backward"};
+constinit const Kernel kernel_pool_average =
+    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 150, "pool_average"};
+constinit const Kernel kernel_pool_average_backward =
+    {{baseline::pool_average_backward, TT_AVX2(pool_average_backward),
+      TT_AVX512(pool_average_backward)}, 151, "pool_average_backward"};
+constinit const Kernel kernel_attention =
+    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 152, "attention"};
+constinit const Kernel kernel_attention_backward =
+    {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)},
+     153, "attention_backward"};
+constinit const Kernel kernel_sort_rows =
+    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 154, "sort_rows"};
 constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 155, "svd"};
-constinit const Kernel kernel_multinomial = {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 156, "multinomial"};
-constinit const Kernel kernel_clip_norm = {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 157, "clip_norm"};
-constinit const Kernel kernel_clip_scale = {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 158, "clip_scale"};
-constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 159, "resize"};
-constinit const Kernel kernel_resize_backward = {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 160, "resize_backward"};
-constinit const Kernel kernel_conv_interleave = {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 161, "conv_interleave"};
-constinit const Kernel kernel_conv_interleaved = {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 162, "conv_interleaved"};
-constinit const Kernel kernel_conv_interleaved_weight = {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight), TT_AVX512(conv_interleaved_weight)}, 163, "conv_interleaved_weight"};
-constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 164, "cumsum"};
-constinit const Kernel kernel_search_sorted = {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 165, "search_sorted"};
+constinit const Kernel kernel_multinomial =
+    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 156, "multinomial"};
+constinit const Kernel kernel_clip_norm =
+    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 157, "clip_norm"};
+constinit const Kernel kernel_clip_scale =
+    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 158, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 159,
+                                        "resize"};
+constinit const Kernel kernel_resize_backward =
+    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 160,
+     "resize_backward"};
+constinit const Kernel kernel_conv_interleave =
+    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 161,
+     "conv_interleave"};
+constinit const Kernel kernel_conv_interleaved =
+    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 162,
+     "conv_interleaved"};
+constinit const Kernel kernel_conv_interleaved_weight =
+    {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
+      TT_AVX512(conv_interleaved_weight)}, 163, "conv_interleaved_weight"};
+constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 164,
+                                        "cumsum"};
+constinit const Kernel kernel_search_sorted =
+    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 165,
+     "search_sorted"};
 
 }  // namespace TT_NS

@@ -10,65 +10,120 @@
 namespace TT_NS {
 
 // absolute_difference(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_absolute_difference = {&kernel_absolute_difference, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef absolute_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_absolute_difference, self, other); }
+static constexpr ElementSpec spec_absolute_difference = {&kernel_absolute_difference,
+    DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
+TensorRef absolute_difference_impl([[maybe_unused]] Call c, const Tensor& self,
+                                   const Tensor& other) {
+  return element_binary(spec_absolute_difference, self, other);
+}
 
 // absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_absolute_difference_backward = {&kernel_absolute_difference_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other"};
-TensorRef absolute_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& other) { return element_op(spec_absolute_difference_backward, {grad, self, other}); }
+static constexpr ElementSpec spec_absolute_difference_backward =
+    {&kernel_absolute_difference_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false,
+     0, TT_OK, "grad\0self\0other"};
+TensorRef absolute_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                            const Tensor& self, const Tensor& other) {
+  return element_op(spec_absolute_difference_backward, {grad, self, other});
+}
 
 // squared_difference(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_squared_difference = {&kernel_squared_difference, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
-TensorRef squared_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) { return element_binary(spec_squared_difference, self, other); }
+static constexpr ElementSpec spec_squared_difference = {&kernel_squared_difference,
+                                                        DtypeRule::kFloat, Compute::kWiden, true,
+                                                        false, false, 0, TT_OK, "self\0other"};
+TensorRef squared_difference_impl([[maybe_unused]] Call c, const Tensor& self,
+                                  const Tensor& other) {
+  return element_binary(spec_squared_difference, self, other);
+}
 
 // smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor
-static constexpr ElementSpec spec_smooth_difference = {&kernel_smooth_l1, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other\0beta"};
-TensorRef smooth_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, double beta) { return element_binary(spec_smooth_difference, self, other, Scalar(beta)); }
+static constexpr ElementSpec spec_smooth_difference = {&kernel_smooth_l1, DtypeRule::kFloat,
+                                                       Compute::kWiden, true, false, false, 0,
+                                                       TT_OK, "self\0other\0beta"};
+TensorRef smooth_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                                 double beta) {
+  return element_binary(spec_smooth_difference, self, other, Scalar(beta));
+}
 
 // smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor
-static constexpr ElementSpec spec_smooth_difference_backward = {&kernel_smooth_l1_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0beta"};
-TensorRef smooth_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double beta) { return element_op(spec_smooth_difference_backward, {grad, self, other}, Scalar(beta)); }
+static constexpr ElementSpec spec_smooth_difference_backward = {&kernel_smooth_l1_backward,
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0beta"};
+TensorRef smooth_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                          const Tensor& self, const Tensor& other, double beta) {
+  return element_op(spec_smooth_difference_backward, {grad, self, other}, Scalar(beta));
+}
 
 // huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor
-static constexpr ElementSpec spec_huber_difference = {&kernel_huber, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other\0delta"};
-TensorRef huber_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, double delta) { return element_binary(spec_huber_difference, self, other, Scalar(delta)); }
+static constexpr ElementSpec spec_huber_difference = {&kernel_huber, DtypeRule::kFloat,
+                                                      Compute::kWiden, true, false, false, 0, TT_OK,
+                                                      "self\0other\0delta"};
+TensorRef huber_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                                double delta) {
+  return element_binary(spec_huber_difference, self, other, Scalar(delta));
+}
 
 // huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor
-static constexpr ElementSpec spec_huber_difference_backward = {&kernel_huber_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0delta"};
-TensorRef huber_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& other, double delta) { return element_op(spec_huber_difference_backward, {grad, self, other}, Scalar(delta)); }
+static constexpr ElementSpec spec_huber_difference_backward = {&kernel_huber_backward,
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0delta"};
+TensorRef huber_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                         const Tensor& self, const Tensor& other, double delta) {
+  return element_op(spec_huber_difference_backward, {grad, self, other}, Scalar(delta));
+}
 
 // bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor
-static constexpr ElementSpec spec_bernoulli_entropy = {&kernel_binary_cross_entropy, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0target"};
-TensorRef bernoulli_entropy_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& target) { return element_binary(spec_bernoulli_entropy, self, target); }
+static constexpr ElementSpec spec_bernoulli_entropy = {&kernel_binary_cross_entropy,
+                                                       DtypeRule::kFloat, Compute::kWiden, true,
+                                                       false, false, 0, TT_OK, "self\0target"};
+TensorRef bernoulli_entropy_impl([[maybe_unused]] Call c, const Tensor& self,
+                                 const Tensor& target) {
+  return element_binary(spec_bernoulli_entropy, self, target);
+}
 
 // bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor
-static constexpr ElementSpec spec_bernoulli_entropy_backward = {&kernel_binary_cross_entropy_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0target"};
-TensorRef bernoulli_entropy_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self, const Tensor& target) { return element_op(spec_bernoulli_entropy_backward, {grad, self, target}); }
+static constexpr ElementSpec spec_bernoulli_entropy_backward =
+    {&kernel_binary_cross_entropy_backward, DtypeRule::kPromote, Compute::kWiden, true, false,
+     false, 0, TT_OK, "grad\0self\0target"};
+TensorRef bernoulli_entropy_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
+                                          const Tensor& self, const Tensor& target) {
+  return element_op(spec_bernoulli_entropy_backward, {grad, self, target});
+}
 
-// l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", weight: Tensor? = None) -> Tensor
+// l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", weight: Tensor? =
+// None) -> Tensor
 
-// mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", weight: Tensor? = None) -> Tensor
+// mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", weight: Tensor? =
+// None) -> Tensor
 
-// smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", beta: Float = 1.0) -> Tensor
+// smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", beta: Float =
+// 1.0) -> Tensor
 
-// huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", delta: Float = 1.0, weight: Tensor? = None) -> Tensor
+// huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean", delta: Float =
+// 1.0, weight: Tensor? = None) -> Tensor
 
-// binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = "mean") -> Tensor
+// binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction:
+// Enum<Reduction> = "mean") -> Tensor
 
-// binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: Enum<Reduction> = "mean", pos_weight: Tensor? = None) -> Tensor
+// binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None,
+// reduction: Enum<Reduction> = "mean", pos_weight: Tensor? = None) -> Tensor
 
-// kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = "mean", log_target: Bool = false) -> Tensor
+// kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = "mean", log_target: Bool =
+// false) -> Tensor
 
-// nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean") -> Tensor
+// nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100,
+// reduction: Enum<Reduction> = "mean") -> Tensor
 
-// native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)
+// native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction:
+// Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)
 
-// nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor
+// nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, ignore_index:
+// Int) -> Tensor
 
-// cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, reduction: Enum<Reduction> = "mean", label_smoothing: Float = 0.0) -> Tensor
+// cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100,
+// reduction: Enum<Reduction> = "mean", label_smoothing: Float = 0.0) -> Tensor
 
-// native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)
+// native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int,
+// reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)
 
-// cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: Tensor, ignore_index: Int) -> Tensor
+// cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight:
+// Tensor, ignore_index: Int) -> Tensor
 
 }  // namespace TT_NS

@@ -23,16 +23,25 @@ void matmul_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& d
 // linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor
 
 // addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor
-void addmm__impl(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) { copy_result(self, *impl::addmm(c, self, mat1, mat2, beta, alpha), true); }
-void addmm_into_impl(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+void addmm__impl(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                 const Scalar& alpha) {
+  copy_result(self, *impl::addmm(c, self, mat1, mat2, beta, alpha), true);
+}
+void addmm_into_impl(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                     const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   const auto r = impl::addmm(c, self, mat1, mat2, beta, alpha);
   check_into(dst, *r, Inputs{&self, &mat1, &mat2});
   copy_result(dst, *r, false);
 }
 
-// baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor
-void baddbmm__impl(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) { copy_result(self, *impl::baddbmm(c, self, batch1, batch2, beta, alpha), true); }
-void baddbmm_into_impl(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+// baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) ->
+// Tensor
+void baddbmm__impl(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                   const Scalar& beta, const Scalar& alpha) {
+  copy_result(self, *impl::baddbmm(c, self, batch1, batch2, beta, alpha), true);
+}
+void baddbmm_into_impl(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                       const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   const auto r = impl::baddbmm(c, self, batch1, batch2, beta, alpha);
   check_into(dst, *r, Inputs{&self, &batch1, &batch2});
   copy_result(dst, *r, false);

@@ -9,23 +9,39 @@
 
 namespace TT_NS {
 
-// batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor
+// batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight:
+// Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, eps: Float =
+// 1e-5) -> Tensor
 
-// native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: PlainTensor)
+// native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?,
+// running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: PlainTensor)
 
-// batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, training: Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)
+// batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, training: Bool,
+// eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight:
+// Tensor, dbias: Tensor)
 
-// group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor
+// group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, eps:
+// Float = 1e-5) -> Tensor
 
-// instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps: Float = 1e-5) -> Tensor
+// instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, weight:
+// Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps:
+// Float = 1e-5) -> Tensor
 
-// rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) -> Tensor
+// rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) ->
+// Tensor
 
-// layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None, eps: Float = 1e-5) -> Tensor
-TensorRef layer_norm_impl([[maybe_unused]] Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps) { return op::native_layer_norm(input, normalized_shape, weight, bias, eps).first; }
+// layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = None,
+// eps: Float = 1e-5) -> Tensor
+TensorRef layer_norm_impl([[maybe_unused]] Call c, const Tensor& input, Ints normalized_shape,
+                          const Tensor* weight, const Tensor* bias, double eps) {
+  return op::native_layer_norm(input, normalized_shape, weight, bias, eps).first;
+}
 
-// native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: Tensor?, eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)
+// native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: Tensor?, eps:
+// Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)
 
-// layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)
+// layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd:
+// Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) ->
+// (dinput: Tensor, dweight: Tensor, dbias: Tensor)
 
 }  // namespace TT_NS

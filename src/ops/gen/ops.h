@@ -157,9 +157,13 @@ extern Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad;
 extern Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd;
 extern Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, Opt<double>, bool, Generator*)> op_scaled_dot_product_attention;
-extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double, const Rng&)> op_native_attention;
-extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor&, double, bool, double, const Rng&)> op_attention_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
+                    Opt<double>, bool, Generator*)> op_scaled_dot_product_attention;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
+                     double, const Rng&)> op_native_attention;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
+                       const Tensor&, const Tensor&, double, bool, double,
+                       const Rng&)> op_attention_backward;
 extern Op<TensorRef(const Tensor&, int64_t, double, const Rng&)> op_attention_keep;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and;
 extern Op<void(Tensor&, const Tensor&)> op_bitwise_and_;
@@ -242,17 +246,28 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor;
 extern Op<void(Tensor&, const Tensor&)> op_logical_xor_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv1d;
-extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv1d_padding;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv2d;
-extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv2d_padding;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t)> op_conv3d;
-extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints, int64_t)> op_conv3d_padding;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose1d;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose2d;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t, Ints)> op_conv_transpose3d;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t)> op_convolution;
-extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints, int64_t, bool, bool, bool)> op_convolution_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                    int64_t)> op_conv1d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
+                    int64_t)> op_conv1d_padding;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                    int64_t)> op_conv2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
+                    int64_t)> op_conv2d_padding;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
+                    int64_t)> op_conv3d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
+                    int64_t)> op_conv3d_padding;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
+                    Ints)> op_conv_transpose1d;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
+                    Ints)> op_conv_transpose2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
+                    Ints)> op_conv_transpose3d;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
+                    int64_t)> op_convolution;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
+                       int64_t, bool, bool, bool)> op_convolution_backward;
 extern Op<void(Tensor&, const Tensor&)> op_copy_;
 extern Op<TensorRef(const Tensor&, int64_t)> op_clone;
 extern Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into;
@@ -279,9 +294,11 @@ extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_sc
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into;
-extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&,
+                    const Scalar&)> op_index_add;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_;
-extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_index_add_into;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&,
+               Tensor&)> op_index_add_into;
 extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
 extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
 extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
@@ -289,10 +306,13 @@ extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_;
-extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, Tensor&)> op_scatter_into;
-extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+               Tensor&)> op_scatter_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
+                    int64_t)> op_scatter_value;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_;
-extern Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t, Tensor&)> op_scatter_value_into;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
+               Tensor&)> op_scatter_value_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy;
@@ -329,9 +349,11 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference;
 extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_smooth_difference_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
+                    double)> op_smooth_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double)> op_huber_difference_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
+                    double)> op_huber_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss;
@@ -339,25 +361,35 @@ extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_ms
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*)> op_huber_loss;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_binary_cross_entropy;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*)> op_binary_cross_entropy_with_logits;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
+                    const Tensor*)> op_binary_cross_entropy_with_logits;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss;
-extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_nll_loss;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_nll_loss_backward;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, double)> op_cross_entropy;
-extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_native_cross_entropy;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> op_cross_entropy_backward;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t,
+                     int64_t)> op_native_nll_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                    int64_t)> op_nll_loss_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
+                    double)> op_cross_entropy;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t,
+                       int64_t)> op_native_cross_entropy;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                    int64_t)> op_cross_entropy_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                    const Scalar&)> op_addmm;
 extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_;
-extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_addmm_into;
-extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+               Tensor&)> op_addmm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                    const Scalar&)> op_baddbmm;
 extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_baddbmm_;
-extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_baddbmm_into;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+               Tensor&)> op_baddbmm_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_mm;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_bmm;
@@ -369,26 +401,34 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_outer;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into;
 extern Op<TensorRef(Str, TensorSpan)> op_einsum;
-extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_batch_norm;
-extern Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool, double)> op_native_batch_norm;
-extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool, bool)> op_batch_norm_backward;
+extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
+                    double)> op_batch_norm;
+extern Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*,
+                     bool, double)> op_native_batch_norm;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double,
+                       bool, bool, bool)> op_batch_norm_backward;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*, double)> op_group_norm;
-extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double, double)> op_instance_norm;
+extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
+                    double)> op_instance_norm;
 extern Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm;
 extern Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm;
-extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_native_layer_norm;
-extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&, const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
+extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
+                       double)> op_native_layer_norm;
+extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
+                       const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices;
-extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
+                    bool)> op_max_pool2d_backward;
 extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d;
 extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d;
-extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
+                    Opt<int64_t>)> op_avg_pool2d_backward;
 extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d;
 extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward;
@@ -401,7 +441,8 @@ extern Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into;
 extern Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p;
 extern Op<void(Tensor&, double, Generator*)> op_bernoulli_p_;
 extern Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint;
-extern Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>, Generator*)> op_randint_like;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
+                    Generator*)> op_randint_like;
 extern Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_;
 extern Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal;
 extern Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into;
@@ -459,9 +500,11 @@ extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin;
 extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into;
 extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm;
 extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into;
-extern Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool, Opt<double>, Opt<double>, Opt<double>)> op_interpolate;
+extern Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
+                    Opt<double>, Opt<double>, Opt<double>)> op_interpolate;
 extern Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d;
-extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double, double)> op_upsample2d_backward;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double,
+                    double)> op_upsample2d_backward;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum;
 extern Op<void(Tensor&, int64_t, Dtype)> op_cumsum_;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into;
@@ -482,8 +525,10 @@ extern Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_in
 extern Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort;
 extern Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk;
 extern Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into;
-extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*)> op_searchsorted;
-extern Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*, Tensor&)> op_searchsorted_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t,
+                    const Tensor*)> op_searchsorted;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*,
+               Tensor&)> op_searchsorted_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize;
 extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into;
 extern Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique;
@@ -594,7 +639,8 @@ extern Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims;
 extern Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select;
 extern Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward;
-extern Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice_backward;
+extern Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
+                    int64_t)> op_slice_backward;
 extern Op<TensorRef(const Tensor&)> op_detach;
 extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided;
@@ -612,15 +658,23 @@ extern Op<TensorRef(const Tensor&, Ints)> op_restride;
 enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 enum : int64_t { kApproximateNone = 0, kApproximateTanh = 1 };
-enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2, kKlReductionBatchmean = 3 };
-enum : int64_t { kInterpolationNearest = 0, kInterpolationLinear = 1, kInterpolationBilinear = 2, kInterpolationNearestExact = 3, kInterpolationArea = 4, kInterpolationBicubic = 5, kInterpolationTrilinear = 6 };
-enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 2, kPaddingCircular = 3 };
+enum : int64_t { kKlReductionNone = 0, kKlReductionMean = 1, kKlReductionSum = 2,
+                 kKlReductionBatchmean = 3 };
+enum : int64_t { kInterpolationNearest = 0, kInterpolationLinear = 1, kInterpolationBilinear = 2,
+                 kInterpolationNearestExact = 3, kInterpolationArea = 4, kInterpolationBicubic = 5,
+                 kInterpolationTrilinear = 6 };
+enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 2,
+                 kPaddingCircular = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
 enum : int64_t { kSideNone = 0, kSideLeft = 1, kSideRight = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
-enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2, kPaddingModeCircular = 3 };
+enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2,
+                 kPaddingModeCircular = 3 };
 enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame = 2 };
-enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues, kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues, kSideValues, kAnnealValues, kPaddingModeValues, kAutoPaddingValues };  // ArgInfo::enumeration
+// ArgInfo::enumeration
+enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
+                 kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
+                 kSideValues, kAnnealValues, kPaddingModeValues, kAutoPaddingValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -631,7 +685,8 @@ inline TensorRef native_hardtanh(const Tensor& input, double min_val, double max
 inline void native_hardtanh_(Tensor& input, double min_val, double max_val) {
   return dispatch(op_native_hardtanh_, input, min_val, max_val);
 }
-inline TensorRef hardtanh_backward(const Tensor& grad, const Tensor& input, double min_val, double max_val) {
+inline TensorRef hardtanh_backward(const Tensor& grad, const Tensor& input, double min_val,
+                                   double max_val) {
   return dispatch(op_hardtanh_backward, grad, input, min_val, max_val);
 }
 inline TensorRef hardtanh(const Tensor& input, double min_val = -1.0, double max_val = 1.0) {
@@ -652,7 +707,8 @@ inline TensorRef leaky_relu(const Tensor& input, double negative_slope = 0.01) {
 inline void leaky_relu_(Tensor& input, double negative_slope = 0.01) {
   return dispatch(op_leaky_relu_, input, negative_slope);
 }
-inline TensorRef leaky_relu_backward(const Tensor& grad, const Tensor& input, double negative_slope) {
+inline TensorRef leaky_relu_backward(const Tensor& grad, const Tensor& input,
+                                     double negative_slope) {
   return dispatch(op_leaky_relu_backward, grad, input, negative_slope);
 }
 inline TensorRef elu(const Tensor& input, double alpha = 1.0) {
@@ -706,7 +762,8 @@ inline TensorRef softplus(const Tensor& input, double beta = 1.0, double thresho
 inline void softplus_into(const Tensor& input, double beta, double threshold, Tensor& dst) {
   return dispatch(op_softplus_into, input, beta, threshold, dst);
 }
-inline TensorRef softplus_backward(const Tensor& grad, const Tensor& input, double beta, double threshold) {
+inline TensorRef softplus_backward(const Tensor& grad, const Tensor& input, double beta,
+                                   double threshold) {
   return dispatch(op_softplus_backward, grad, input, beta, threshold);
 }
 inline TensorRef logsigmoid(const Tensor& input) {
@@ -1015,7 +1072,8 @@ inline TensorRef minimum(const Tensor& self, const Tensor& other) {
 inline void minimum_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_minimum_into, self, other, dst);
 }
-inline TensorRef clamp(const Tensor& self, const Scalar* min = nullptr, const Scalar* max = nullptr) {
+inline TensorRef clamp(const Tensor& self, const Scalar* min = nullptr,
+                       const Scalar* max = nullptr) {
   return dispatch(op_clamp, self, min, max);
 }
 inline void clamp_(Tensor& self, const Scalar* min = nullptr, const Scalar* max = nullptr) {
@@ -1024,13 +1082,15 @@ inline void clamp_(Tensor& self, const Scalar* min = nullptr, const Scalar* max 
 inline void clamp_into(const Tensor& self, const Scalar* min, const Scalar* max, Tensor& dst) {
   return dispatch(op_clamp_into, self, min, max, dst);
 }
-inline TensorRef clamp_tensor(const Tensor& self, const Tensor* min = nullptr, const Tensor* max = nullptr) {
+inline TensorRef clamp_tensor(const Tensor& self, const Tensor* min = nullptr,
+                              const Tensor* max = nullptr) {
   return dispatch(op_clamp_tensor, self, min, max);
 }
 inline void clamp_tensor_(Tensor& self, const Tensor* min = nullptr, const Tensor* max = nullptr) {
   return dispatch(op_clamp_tensor_, self, min, max);
 }
-inline void clamp_tensor_into(const Tensor& self, const Tensor* min, const Tensor* max, Tensor& dst) {
+inline void clamp_tensor_into(const Tensor& self, const Tensor* min, const Tensor* max,
+                              Tensor& dst) {
   return dispatch(op_clamp_tensor_into, self, min, max, dst);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
@@ -1066,7 +1126,8 @@ inline TensorRef repeat(const Tensor& self, Ints repeats) {
 inline TensorRef tile(const Tensor& self, Ints dims) {
   return dispatch(op_tile, self, dims);
 }
-inline TensorRef pad(const Tensor& input, Ints pad, int64_t mode = 0, const Scalar* value = nullptr) {
+inline TensorRef pad(const Tensor& input, Ints pad, int64_t mode = 0,
+                     const Scalar* value = nullptr) {
   return dispatch(op_pad, input, pad, mode, value);
 }
 inline TensorRef constant_pad_nd(const Tensor& self, Ints pad, const Scalar& value = kScalar<0>) {
@@ -1075,19 +1136,33 @@ inline TensorRef constant_pad_nd(const Tensor& self, Ints pad, const Scalar& val
 inline TensorRef pad_indexed(const Tensor& self, Ints pad, int64_t mode) {
   return dispatch(op_pad_indexed, self, pad, mode);
 }
-inline TensorRef pad_indexed_backward(const Tensor& grad, const Tensor& self, Ints pad, int64_t mode) {
+inline TensorRef pad_indexed_backward(const Tensor& grad, const Tensor& self, Ints pad,
+                                      int64_t mode) {
   return dispatch(op_pad_indexed_backward, grad, self, pad, mode);
 }
-inline TensorRef scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* attn_mask = nullptr, double dropout_p = 0.0, bool is_causal = false, Opt<double> scale = {}, bool enable_gqa = false, Generator* generator = nullptr) {
-  return dispatch(op_scaled_dot_product_attention, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, generator);
+inline TensorRef scaled_dot_product_attention(const Tensor& query, const Tensor& key,
+                                              const Tensor& value,
+                                              const Tensor* attn_mask = nullptr,
+                                              double dropout_p = 0.0, bool is_causal = false,
+                                              Opt<double> scale = {}, bool enable_gqa = false,
+                                              Generator* generator = nullptr) {
+  return dispatch(op_scaled_dot_product_attention, query, key, value, attn_mask, dropout_p,
+                  is_causal, scale, enable_gqa, generator);
 }
-inline TensorPair native_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, double dropout_p, bool causal, double scale, const Rng& rng) {
+inline TensorPair native_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const Tensor* mask, double dropout_p, bool causal, double scale,
+                                   const Rng& rng) {
   return dispatch(op_native_attention, query, key, value, mask, dropout_p, causal, scale, rng);
 }
-inline TensorTriple attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* mask, const Tensor& out, const Tensor& lse, double dropout_p, bool causal, double scale, const Rng& rng) {
-  return dispatch(op_attention_backward, grad, query, key, value, mask, out, lse, dropout_p, causal, scale, rng);
+inline TensorTriple attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
+                                       const Tensor& value, const Tensor* mask, const Tensor& out,
+                                       const Tensor& lse, double dropout_p, bool causal,
+                                       double scale, const Rng& rng) {
+  return dispatch(op_attention_backward, grad, query, key, value, mask, out, lse, dropout_p, causal,
+                  scale, rng);
 }
-inline TensorRef attention_keep(const Tensor& query, int64_t keys, double dropout_p, const Rng& rng) {
+inline TensorRef attention_keep(const Tensor& query, int64_t keys, double dropout_p,
+                                const Rng& rng) {
   return dispatch(op_attention_keep, query, keys, dropout_p, rng);
 }
 inline TensorRef bitwise_and(const Tensor& self, const Tensor& other) {
@@ -1333,38 +1408,70 @@ inline void logical_xor_(Tensor& self, const Tensor& other) {
 inline void logical_xor_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_logical_xor_into, self, other, dst);
 }
-inline TensorRef conv1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints dilation = {}, int64_t groups = 1) {
+inline TensorRef conv1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr,
+                        Ints stride = {}, Ints padding = {}, Ints dilation = {},
+                        int64_t groups = 1) {
   return dispatch(op_conv1d, input, weight, bias, stride, padding, dilation, groups);
 }
-inline TensorRef conv1d_padding(const Tensor& input, const Tensor& weight, Str padding, const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {}, int64_t groups = 1) {
+inline TensorRef conv1d_padding(const Tensor& input, const Tensor& weight, Str padding,
+                                const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {},
+                                int64_t groups = 1) {
   return dispatch(op_conv1d_padding, input, weight, padding, bias, stride, dilation, groups);
 }
-inline TensorRef conv2d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints dilation = {}, int64_t groups = 1) {
+inline TensorRef conv2d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr,
+                        Ints stride = {}, Ints padding = {}, Ints dilation = {},
+                        int64_t groups = 1) {
   return dispatch(op_conv2d, input, weight, bias, stride, padding, dilation, groups);
 }
-inline TensorRef conv2d_padding(const Tensor& input, const Tensor& weight, Str padding, const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {}, int64_t groups = 1) {
+inline TensorRef conv2d_padding(const Tensor& input, const Tensor& weight, Str padding,
+                                const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {},
+                                int64_t groups = 1) {
   return dispatch(op_conv2d_padding, input, weight, padding, bias, stride, dilation, groups);
 }
-inline TensorRef conv3d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints dilation = {}, int64_t groups = 1) {
+inline TensorRef conv3d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr,
+                        Ints stride = {}, Ints padding = {}, Ints dilation = {},
+                        int64_t groups = 1) {
   return dispatch(op_conv3d, input, weight, bias, stride, padding, dilation, groups);
 }
-inline TensorRef conv3d_padding(const Tensor& input, const Tensor& weight, Str padding, const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {}, int64_t groups = 1) {
+inline TensorRef conv3d_padding(const Tensor& input, const Tensor& weight, Str padding,
+                                const Tensor* bias = nullptr, Ints stride = {}, Ints dilation = {},
+                                int64_t groups = 1) {
   return dispatch(op_conv3d_padding, input, weight, padding, bias, stride, dilation, groups);
 }
-inline TensorRef conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints output_padding = {}, int64_t groups = 1, Ints dilation = {}) {
-  return dispatch(op_conv_transpose1d, input, weight, bias, stride, padding, output_padding, groups, dilation);
+inline TensorRef conv_transpose1d(const Tensor& input, const Tensor& weight,
+                                  const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {},
+                                  Ints output_padding = {}, int64_t groups = 1,
+                                  Ints dilation = {}) {
+  return dispatch(op_conv_transpose1d, input, weight, bias, stride, padding, output_padding, groups,
+                  dilation);
 }
-inline TensorRef conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints output_padding = {}, int64_t groups = 1, Ints dilation = {}) {
-  return dispatch(op_conv_transpose2d, input, weight, bias, stride, padding, output_padding, groups, dilation);
+inline TensorRef conv_transpose2d(const Tensor& input, const Tensor& weight,
+                                  const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {},
+                                  Ints output_padding = {}, int64_t groups = 1,
+                                  Ints dilation = {}) {
+  return dispatch(op_conv_transpose2d, input, weight, bias, stride, padding, output_padding, groups,
+                  dilation);
 }
-inline TensorRef conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {}, Ints output_padding = {}, int64_t groups = 1, Ints dilation = {}) {
-  return dispatch(op_conv_transpose3d, input, weight, bias, stride, padding, output_padding, groups, dilation);
+inline TensorRef conv_transpose3d(const Tensor& input, const Tensor& weight,
+                                  const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {},
+                                  Ints output_padding = {}, int64_t groups = 1,
+                                  Ints dilation = {}) {
+  return dispatch(op_conv_transpose3d, input, weight, bias, stride, padding, output_padding, groups,
+                  dilation);
 }
-inline TensorRef convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
-  return dispatch(op_convolution, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+inline TensorRef convolution(const Tensor& input, const Tensor& weight, const Tensor* bias,
+                             Ints stride, Ints padding, Ints dilation, bool transposed,
+                             Ints output_padding, int64_t groups) {
+  return dispatch(op_convolution, input, weight, bias, stride, padding, dilation, transposed,
+                  output_padding, groups);
 }
-inline TensorTriple convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups, bool want_input, bool want_weight, bool want_bias) {
-  return dispatch(op_convolution_backward, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, want_input, want_weight, want_bias);
+inline TensorTriple convolution_backward(const Tensor& grad, const Tensor& input,
+                                         const Tensor& weight, Ints stride, Ints padding,
+                                         Ints dilation, bool transposed, Ints output_padding,
+                                         int64_t groups, bool want_input, bool want_weight,
+                                         bool want_bias) {
+  return dispatch(op_convolution_backward, grad, input, weight, stride, padding, dilation,
+                  transposed, output_padding, groups, want_input, want_weight, want_bias);
 }
 inline void copy_(Tensor& self, const Tensor& src) {
   return dispatch(op_copy_, self, src);
@@ -1381,7 +1488,8 @@ inline TensorRef to_dtype(const Tensor& self, Dtype dtype) {
 inline TensorRef to_device(const Tensor& self, Device device) {
   return dispatch(op_to_device, self, device);
 }
-inline TensorRef to(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, bool copy = false, int64_t memory_format = TT_PRESERVE) {
+inline TensorRef to(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                    bool copy = false, int64_t memory_format = TT_PRESERVE) {
   return dispatch(op_to, self, dtype, device, copy, memory_format);
 }
 inline TensorRef contiguous(const Tensor& self) {
@@ -1402,28 +1510,36 @@ inline TensorRef zeros(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device
 inline TensorRef ones(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_ones, size, dtype, device);
 }
-inline TensorRef full(Ints size, const Scalar& fill_value, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef full(Ints size, const Scalar& fill_value, Dtype dtype = Dtype::kNone,
+                      Opt<Device> device = {}) {
   return dispatch(op_full, size, fill_value, dtype, device);
 }
-inline TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step = kScalar<1>, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step = kScalar<1>,
+                        Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_arange, start, end, step, dtype, device);
 }
-inline TensorRef empty_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef empty_like(const Tensor& self, Dtype dtype = Dtype::kNone,
+                            Opt<Device> device = {}) {
   return dispatch(op_empty_like, self, dtype, device);
 }
-inline TensorRef zeros_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef zeros_like(const Tensor& self, Dtype dtype = Dtype::kNone,
+                            Opt<Device> device = {}) {
   return dispatch(op_zeros_like, self, dtype, device);
 }
-inline TensorRef ones_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef ones_like(const Tensor& self, Dtype dtype = Dtype::kNone,
+                           Opt<Device> device = {}) {
   return dispatch(op_ones_like, self, dtype, device);
 }
-inline TensorRef full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef full_like(const Tensor& self, const Scalar& fill_value, Dtype dtype = Dtype::kNone,
+                           Opt<Device> device = {}) {
   return dispatch(op_full_like, self, fill_value, dtype, device);
 }
-inline TensorRef eye(int64_t n, Opt<int64_t> m = {}, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef eye(int64_t n, Opt<int64_t> m = {}, Dtype dtype = Dtype::kNone,
+                     Opt<Device> device = {}) {
   return dispatch(op_eye, n, m, dtype, device);
 }
-inline TensorRef linspace(const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+inline TensorRef linspace(const Scalar& start, const Scalar& end, int64_t steps,
+                          Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_linspace, start, end, steps, dtype, device);
 }
 inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
@@ -1432,7 +1548,8 @@ inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
 inline void gather_into(const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   return dispatch(op_gather_into, self, dim, index, dst);
 }
-inline TensorRef scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+inline TensorRef scatter_add(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src) {
   return dispatch(op_scatter_add, self, dim, index, src);
 }
 inline void scatter_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
@@ -1444,70 +1561,88 @@ inline TensorRef index_select(const Tensor& self, int64_t dim, const Tensor& ind
 inline void index_select_into(const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst) {
   return dispatch(op_index_select_into, self, dim, index, dst);
 }
-inline TensorRef index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = kScalar<1>) {
+inline TensorRef index_add(const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& source, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_index_add, self, dim, index, source, alpha);
 }
-inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = kScalar<1>) {
+inline void index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                       const Scalar& alpha = kScalar<1>) {
   return dispatch(op_index_add_, self, dim, index, source, alpha);
 }
-inline void index_add_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, Tensor& dst) {
+inline void index_add_into(const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& source, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_index_add_into, self, dim, index, source, alpha, dst);
 }
 inline TensorRef index(const Tensor& self, TensorSpan indices) {
   return dispatch(op_index, self, indices);
 }
-inline TensorRef index_put(const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate = false) {
+inline TensorRef index_put(const Tensor& self, TensorSpan indices, const Tensor& values,
+                           bool accumulate = false) {
   return dispatch(op_index_put, self, indices, values, accumulate);
 }
-inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate = false) {
+inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values,
+                       bool accumulate = false) {
   return dispatch(op_index_put_, self, indices, values, accumulate);
 }
-inline TensorRef embedding(const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx = {}) {
+inline TensorRef embedding(const Tensor& weight, const Tensor& indices,
+                           Opt<int64_t> padding_idx = {}) {
   return dispatch(op_embedding, weight, indices, padding_idx);
 }
 inline TensorRef scale_gradient(const Tensor& self, const Tensor& factor) {
   return dispatch(op_scale_gradient, self, factor);
 }
-inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce = 0) {
+inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                         int64_t reduce = 0) {
   return dispatch(op_scatter, self, dim, index, src, reduce);
 }
-inline void scatter_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce = 0) {
+inline void scatter_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                     int64_t reduce = 0) {
   return dispatch(op_scatter_, self, dim, index, src, reduce);
 }
-inline void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, int64_t reduce, Tensor& dst) {
+inline void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                         int64_t reduce, Tensor& dst) {
   return dispatch(op_scatter_into, self, dim, index, src, reduce, dst);
 }
-inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce = 0) {
+inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                         int64_t reduce = 0) {
   return dispatch(op_scatter_value, self, dim, index, value, reduce);
 }
-inline void scatter_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce = 0) {
+inline void scatter_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                     int64_t reduce = 0) {
   return dispatch(op_scatter_value_, self, dim, index, value, reduce);
 }
-inline void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, int64_t reduce, Tensor& dst) {
+inline void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+                         int64_t reduce, Tensor& dst) {
   return dispatch(op_scatter_value_into, self, dim, index, value, reduce, dst);
 }
-inline TensorRef scatter_put(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+inline TensorRef scatter_put(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src) {
   return dispatch(op_scatter_put, self, dim, index, src);
 }
-inline TensorRef scatter_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+inline TensorRef scatter_fill(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Scalar& value) {
   return dispatch(op_scatter_fill, self, dim, index, value);
 }
-inline TensorRef index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+inline TensorRef index_copy(const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& source) {
   return dispatch(op_index_copy, self, dim, index, source);
 }
 inline void index_copy_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   return dispatch(op_index_copy_, self, dim, index, source);
 }
-inline void index_copy_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Tensor& dst) {
+inline void index_copy_into(const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& source, Tensor& dst) {
   return dispatch(op_index_copy_into, self, dim, index, source, dst);
 }
-inline TensorRef index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+inline TensorRef index_fill(const Tensor& self, int64_t dim, const Tensor& index,
+                            const Scalar& value) {
   return dispatch(op_index_fill, self, dim, index, value);
 }
 inline void index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   return dispatch(op_index_fill_, self, dim, index, value);
 }
-inline TensorRef index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+inline TensorRef index_fill(const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& value) {
   return dispatch(op_index_fill_tensor, self, dim, index, value);
 }
 inline void index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
@@ -1516,7 +1651,8 @@ inline void index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Te
 inline TensorRef take_along_dim(const Tensor& self, const Tensor& indices, Opt<int64_t> dim = {}) {
   return dispatch(op_take_along_dim, self, indices, dim);
 }
-inline void take_along_dim_into(const Tensor& self, const Tensor& indices, Opt<int64_t> dim, Tensor& dst) {
+inline void take_along_dim_into(const Tensor& self, const Tensor& indices, Opt<int64_t> dim,
+                                Tensor& dst) {
   return dispatch(op_take_along_dim_into, self, indices, dim, dst);
 }
 inline TensorRef masked_select(const Tensor& self, const Tensor& mask) {
@@ -1555,7 +1691,8 @@ inline void triu_into(const Tensor& self, int64_t diagonal, Tensor& dst) {
 inline TensorRef where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return dispatch(op_where, condition, self, other);
 }
-inline void where_into(const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& dst) {
+inline void where_into(const Tensor& condition, const Tensor& self, const Tensor& other,
+                       Tensor& dst) {
   return dispatch(op_where_into, condition, self, other, dst);
 }
 inline TensorRef masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
@@ -1585,7 +1722,8 @@ inline TensorTriple svd(const Tensor& self) {
 inline TensorRef absolute_difference(const Tensor& self, const Tensor& other) {
   return dispatch(op_absolute_difference, self, other);
 }
-inline TensorRef absolute_difference_backward(const Tensor& grad, const Tensor& self, const Tensor& other) {
+inline TensorRef absolute_difference_backward(const Tensor& grad, const Tensor& self,
+                                              const Tensor& other) {
   return dispatch(op_absolute_difference_backward, grad, self, other);
 }
 inline TensorRef squared_difference(const Tensor& self, const Tensor& other) {
@@ -1594,58 +1732,81 @@ inline TensorRef squared_difference(const Tensor& self, const Tensor& other) {
 inline TensorRef smooth_difference(const Tensor& self, const Tensor& other, double beta) {
   return dispatch(op_smooth_difference, self, other, beta);
 }
-inline TensorRef smooth_difference_backward(const Tensor& grad, const Tensor& self, const Tensor& other, double beta) {
+inline TensorRef smooth_difference_backward(const Tensor& grad, const Tensor& self,
+                                            const Tensor& other, double beta) {
   return dispatch(op_smooth_difference_backward, grad, self, other, beta);
 }
 inline TensorRef huber_difference(const Tensor& self, const Tensor& other, double delta) {
   return dispatch(op_huber_difference, self, other, delta);
 }
-inline TensorRef huber_difference_backward(const Tensor& grad, const Tensor& self, const Tensor& other, double delta) {
+inline TensorRef huber_difference_backward(const Tensor& grad, const Tensor& self,
+                                           const Tensor& other, double delta) {
   return dispatch(op_huber_difference_backward, grad, self, other, delta);
 }
 inline TensorRef bernoulli_entropy(const Tensor& self, const Tensor& target) {
   return dispatch(op_bernoulli_entropy, self, target);
 }
-inline TensorRef bernoulli_entropy_backward(const Tensor& grad, const Tensor& self, const Tensor& target) {
+inline TensorRef bernoulli_entropy_backward(const Tensor& grad, const Tensor& self,
+                                            const Tensor& target) {
   return dispatch(op_bernoulli_entropy_backward, grad, self, target);
 }
-inline TensorRef l1_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, const Tensor* weight = nullptr) {
+inline TensorRef l1_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1,
+                         const Tensor* weight = nullptr) {
   return dispatch(op_l1_loss, input, target, reduction, weight);
 }
-inline TensorRef mse_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, const Tensor* weight = nullptr) {
+inline TensorRef mse_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1,
+                          const Tensor* weight = nullptr) {
   return dispatch(op_mse_loss, input, target, reduction, weight);
 }
-inline TensorRef smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, double beta = 1.0) {
+inline TensorRef smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1,
+                                double beta = 1.0) {
   return dispatch(op_smooth_l1_loss, input, target, reduction, beta);
 }
-inline TensorRef huber_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1, double delta = 1.0, const Tensor* weight = nullptr) {
+inline TensorRef huber_loss(const Tensor& input, const Tensor& target, int64_t reduction = 1,
+                            double delta = 1.0, const Tensor* weight = nullptr) {
   return dispatch(op_huber_loss, input, target, reduction, delta, weight);
 }
-inline TensorRef binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t reduction = 1) {
+inline TensorRef binary_cross_entropy(const Tensor& input, const Tensor& target,
+                                      const Tensor* weight = nullptr, int64_t reduction = 1) {
   return dispatch(op_binary_cross_entropy, input, target, weight, reduction);
 }
-inline TensorRef binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t reduction = 1, const Tensor* pos_weight = nullptr) {
-  return dispatch(op_binary_cross_entropy_with_logits, input, target, weight, reduction, pos_weight);
+inline TensorRef binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                                  const Tensor* weight = nullptr,
+                                                  int64_t reduction = 1,
+                                                  const Tensor* pos_weight = nullptr) {
+  return dispatch(op_binary_cross_entropy_with_logits, input, target, weight, reduction,
+                  pos_weight);
 }
-inline TensorRef kl_div(const Tensor& input, const Tensor& target, int64_t reduction = 1, bool log_target = false) {
+inline TensorRef kl_div(const Tensor& input, const Tensor& target, int64_t reduction = 1,
+                        bool log_target = false) {
   return dispatch(op_kl_div, input, target, reduction, log_target);
 }
-inline TensorRef nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1) {
+inline TensorRef nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr,
+                          int64_t ignore_index = -100, int64_t reduction = 1) {
   return dispatch(op_nll_loss, input, target, weight, ignore_index, reduction);
 }
-inline TensorPair native_nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
+inline TensorPair native_nll_loss(const Tensor& input, const Tensor& target, const Tensor* weight,
+                                  int64_t ignore_index, int64_t reduction) {
   return dispatch(op_native_nll_loss, input, target, weight, ignore_index, reduction);
 }
-inline TensorRef nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& row_weight, int64_t ignore_index) {
+inline TensorRef nll_loss_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
+                                   const Tensor& row_weight, int64_t ignore_index) {
   return dispatch(op_nll_loss_backward, grad, input, target, row_weight, ignore_index);
 }
-inline TensorRef cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight = nullptr, int64_t ignore_index = -100, int64_t reduction = 1, double label_smoothing = 0.0) {
-  return dispatch(op_cross_entropy, input, target, weight, ignore_index, reduction, label_smoothing);
+inline TensorRef cross_entropy(const Tensor& input, const Tensor& target,
+                               const Tensor* weight = nullptr, int64_t ignore_index = -100,
+                               int64_t reduction = 1, double label_smoothing = 0.0) {
+  return dispatch(op_cross_entropy, input, target, weight, ignore_index, reduction,
+                  label_smoothing);
 }
-inline TensorTriple native_cross_entropy(const Tensor& input, const Tensor& target, const Tensor* weight, int64_t ignore_index, int64_t reduction) {
+inline TensorTriple native_cross_entropy(const Tensor& input, const Tensor& target,
+                                         const Tensor* weight, int64_t ignore_index,
+                                         int64_t reduction) {
   return dispatch(op_native_cross_entropy, input, target, weight, ignore_index, reduction);
 }
-inline TensorRef cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& lse, const Tensor& row_weight, int64_t ignore_index) {
+inline TensorRef cross_entropy_backward(const Tensor& grad, const Tensor& input,
+                                        const Tensor& target, const Tensor& lse,
+                                        const Tensor& row_weight, int64_t ignore_index) {
   return dispatch(op_cross_entropy_backward, grad, input, target, lse, row_weight, ignore_index);
 }
 inline TensorRef matmul(const Tensor& self, const Tensor& other) {
@@ -1663,22 +1824,28 @@ inline TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor*
 inline TensorRef linear_rows(const Tensor& input, const Tensor& weight, const Tensor* bias) {
   return dispatch(op_linear_rows, input, weight, bias);
 }
-inline TensorRef addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+inline TensorRef addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                       const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_addmm, self, mat1, mat2, beta, alpha);
 }
-inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+inline void addmm_(Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                   const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_addmm_, self, mat1, mat2, beta, alpha);
 }
-inline void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+inline void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                       const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_addmm_into, self, mat1, mat2, beta, alpha, dst);
 }
-inline TensorRef baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+inline TensorRef baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                         const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_baddbmm, self, batch1, batch2, beta, alpha);
 }
-inline void baddbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+inline void baddbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                     const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_baddbmm_, self, batch1, batch2, beta, alpha);
 }
-inline void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+inline void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                         const Scalar& beta, const Scalar& alpha, Tensor& dst) {
   return dispatch(op_baddbmm_into, self, batch1, batch2, beta, alpha, dst);
 }
 inline TensorRef mm(const Tensor& self, const Tensor& mat2) {
@@ -1714,47 +1881,81 @@ inline void outer_into(const Tensor& self, const Tensor& vec2, Tensor& dst) {
 inline TensorRef einsum(Str equation, TensorSpan operands) {
   return dispatch(op_einsum, equation, operands);
 }
-inline TensorRef batch_norm(const Tensor& input, Tensor* running_mean = nullptr, Tensor* running_var = nullptr, const Tensor* weight = nullptr, const Tensor* bias = nullptr, bool training = false, double momentum = 0.1, double eps = 1e-5) {
-  return dispatch(op_batch_norm, input, running_mean, running_var, weight, bias, training, momentum, eps);
+inline TensorRef batch_norm(const Tensor& input, Tensor* running_mean = nullptr,
+                            Tensor* running_var = nullptr, const Tensor* weight = nullptr,
+                            const Tensor* bias = nullptr, bool training = false,
+                            double momentum = 0.1, double eps = 1e-5) {
+  return dispatch(op_batch_norm, input, running_mean, running_var, weight, bias, training, momentum,
+                  eps);
 }
-inline TensorPair native_batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias, const Tensor* running_mean, const Tensor* running_var, bool training, double eps) {
-  return dispatch(op_native_batch_norm, input, weight, bias, running_mean, running_var, training, eps);
+inline TensorPair native_batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias,
+                                    const Tensor* running_mean, const Tensor* running_var,
+                                    bool training, double eps) {
+  return dispatch(op_native_batch_norm, input, weight, bias, running_mean, running_var, training,
+                  eps);
 }
-inline TensorTriple batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor* weight, const Tensor& stats, bool training, double eps, bool want_input, bool want_weight, bool want_bias) {
-  return dispatch(op_batch_norm_backward, grad, input, weight, stats, training, eps, want_input, want_weight, want_bias);
+inline TensorTriple batch_norm_backward(const Tensor& grad, const Tensor& input,
+                                        const Tensor* weight, const Tensor& stats, bool training,
+                                        double eps, bool want_input, bool want_weight,
+                                        bool want_bias) {
+  return dispatch(op_batch_norm_backward, grad, input, weight, stats, training, eps, want_input,
+                  want_weight, want_bias);
 }
-inline TensorRef group_norm(const Tensor& input, int64_t num_groups, const Tensor* weight = nullptr, const Tensor* bias = nullptr, double eps = 1e-5) {
+inline TensorRef group_norm(const Tensor& input, int64_t num_groups, const Tensor* weight = nullptr,
+                            const Tensor* bias = nullptr, double eps = 1e-5) {
   return dispatch(op_group_norm, input, num_groups, weight, bias, eps);
 }
-inline TensorRef instance_norm(const Tensor& input, Tensor* running_mean = nullptr, Tensor* running_var = nullptr, const Tensor* weight = nullptr, const Tensor* bias = nullptr, bool use_input_stats = true, double momentum = 0.1, double eps = 1e-5) {
-  return dispatch(op_instance_norm, input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps);
+inline TensorRef instance_norm(const Tensor& input, Tensor* running_mean = nullptr,
+                               Tensor* running_var = nullptr, const Tensor* weight = nullptr,
+                               const Tensor* bias = nullptr, bool use_input_stats = true,
+                               double momentum = 0.1, double eps = 1e-5) {
+  return dispatch(op_instance_norm, input, running_mean, running_var, weight, bias, use_input_stats,
+                  momentum, eps);
 }
-inline TensorRef rms_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight = nullptr, Opt<double> eps = {}) {
+inline TensorRef rms_norm(const Tensor& input, Ints normalized_shape,
+                          const Tensor* weight = nullptr, Opt<double> eps = {}) {
   return dispatch(op_rms_norm, input, normalized_shape, weight, eps);
 }
-inline TensorRef layer_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight = nullptr, const Tensor* bias = nullptr, double eps = 1e-5) {
+inline TensorRef layer_norm(const Tensor& input, Ints normalized_shape,
+                            const Tensor* weight = nullptr, const Tensor* bias = nullptr,
+                            double eps = 1e-5) {
   return dispatch(op_layer_norm, input, normalized_shape, weight, bias, eps);
 }
-inline TensorTriple native_layer_norm(const Tensor& input, Ints normalized_shape, const Tensor* weight, const Tensor* bias, double eps) {
+inline TensorTriple native_layer_norm(const Tensor& input, Ints normalized_shape,
+                                      const Tensor* weight, const Tensor* bias, double eps) {
   return dispatch(op_native_layer_norm, input, normalized_shape, weight, bias, eps);
 }
-inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input, Ints normalized_shape, const Tensor& mean, const Tensor& rstd, const Tensor* weight, double eps, bool want_input, bool want_weight, bool want_bias) {
-  return dispatch(op_layer_norm_backward, grad, input, normalized_shape, mean, rstd, weight, eps, want_input, want_weight, want_bias);
+inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input,
+                                        Ints normalized_shape, const Tensor& mean,
+                                        const Tensor& rstd, const Tensor* weight, double eps,
+                                        bool want_input, bool want_weight, bool want_bias) {
+  return dispatch(op_layer_norm_backward, grad, input, normalized_shape, mean, rstd, weight, eps,
+                  want_input, want_weight, want_bias);
 }
-inline TensorRef max_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+inline TensorRef max_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {},
+                            Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
   return dispatch(op_max_pool1d, self, kernel_size, stride, padding, dilation, ceil_mode);
 }
-inline TensorPair max_pool1d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
-  return dispatch(op_max_pool1d_with_indices, self, kernel_size, stride, padding, dilation, ceil_mode);
+inline TensorPair max_pool1d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {},
+                                          Ints padding = {}, Ints dilation = {},
+                                          bool ceil_mode = false) {
+  return dispatch(op_max_pool1d_with_indices, self, kernel_size, stride, padding, dilation,
+                  ceil_mode);
 }
-inline TensorRef max_pool2d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+inline TensorRef max_pool2d(const Tensor& self, Ints kernel_size, Ints stride = {},
+                            Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
   return dispatch(op_max_pool2d, self, kernel_size, stride, padding, dilation, ceil_mode);
 }
-inline TensorPair max_pool2d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
-  return dispatch(op_max_pool2d_with_indices, self, kernel_size, stride, padding, dilation, ceil_mode);
+inline TensorPair max_pool2d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {},
+                                          Ints padding = {}, Ints dilation = {},
+                                          bool ceil_mode = false) {
+  return dispatch(op_max_pool2d_with_indices, self, kernel_size, stride, padding, dilation,
+                  ceil_mode);
 }
-inline TensorRef max_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
-  return dispatch(op_max_pool2d_backward, grad, self, kernel_size, stride, padding, dilation, ceil_mode);
+inline TensorRef max_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size,
+                                     Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
+  return dispatch(op_max_pool2d_backward, grad, self, kernel_size, stride, padding, dilation,
+                  ceil_mode);
 }
 inline TensorPair adaptive_max_pool1d(const Tensor& self, Ints output_size) {
   return dispatch(op_adaptive_max_pool1d, self, output_size);
@@ -1762,17 +1963,26 @@ inline TensorPair adaptive_max_pool1d(const Tensor& self, Ints output_size) {
 inline TensorPair adaptive_max_pool2d(const Tensor& self, Ints output_size) {
   return dispatch(op_adaptive_max_pool2d, self, output_size);
 }
-inline TensorRef adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& self, Ints output_size) {
+inline TensorRef adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& self,
+                                              Ints output_size) {
   return dispatch(op_adaptive_max_pool2d_backward, grad, self, output_size);
 }
-inline TensorRef avg_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, bool ceil_mode = false, bool count_include_pad = true) {
+inline TensorRef avg_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {},
+                            Ints padding = {}, bool ceil_mode = false,
+                            bool count_include_pad = true) {
   return dispatch(op_avg_pool1d, self, kernel_size, stride, padding, ceil_mode, count_include_pad);
 }
-inline TensorRef avg_pool2d(const Tensor& self, Ints kernel_size, Ints stride = {}, Ints padding = {}, bool ceil_mode = false, bool count_include_pad = true, Opt<int64_t> divisor_override = {}) {
-  return dispatch(op_avg_pool2d, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+inline TensorRef avg_pool2d(const Tensor& self, Ints kernel_size, Ints stride = {},
+                            Ints padding = {}, bool ceil_mode = false,
+                            bool count_include_pad = true, Opt<int64_t> divisor_override = {}) {
+  return dispatch(op_avg_pool2d, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                  divisor_override);
 }
-inline TensorRef avg_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override) {
-  return dispatch(op_avg_pool2d_backward, grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+inline TensorRef avg_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size,
+                                     Ints stride, Ints padding, bool ceil_mode,
+                                     bool count_include_pad, Opt<int64_t> divisor_override) {
+  return dispatch(op_avg_pool2d_backward, grad, self, kernel_size, stride, padding, ceil_mode,
+                  count_include_pad, divisor_override);
 }
 inline TensorRef adaptive_avg_pool1d(const Tensor& self, Ints output_size) {
   return dispatch(op_adaptive_avg_pool1d, self, output_size);
@@ -1780,19 +1990,24 @@ inline TensorRef adaptive_avg_pool1d(const Tensor& self, Ints output_size) {
 inline TensorRef adaptive_avg_pool2d(const Tensor& self, Ints output_size) {
   return dispatch(op_adaptive_avg_pool2d, self, output_size);
 }
-inline TensorRef adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& self, Ints output_size) {
+inline TensorRef adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& self,
+                                              Ints output_size) {
   return dispatch(op_adaptive_avg_pool2d_backward, grad, self, output_size);
 }
-inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                      Generator* generator = nullptr) {
   return dispatch(op_rand, size, dtype, device, generator);
 }
-inline TensorRef randn(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef randn(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                       Generator* generator = nullptr) {
   return dispatch(op_randn, size, dtype, device, generator);
 }
-inline TensorRef rand_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef rand_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                           Generator* generator = nullptr) {
   return dispatch(op_rand_like, self, dtype, device, generator);
 }
-inline TensorRef randn_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef randn_like(const Tensor& self, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                            Generator* generator = nullptr) {
   return dispatch(op_randn_like, self, dtype, device, generator);
 }
 inline TensorRef bernoulli(const Tensor& self, Generator* generator = nullptr) {
@@ -1807,13 +2022,17 @@ inline TensorRef bernoulli_p(const Tensor& self, double p, Generator* generator 
 inline void bernoulli_p_(Tensor& self, double p, Generator* generator = nullptr) {
   return dispatch(op_bernoulli_p_, self, p, generator);
 }
-inline TensorRef randint(int64_t low, int64_t high, Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef randint(int64_t low, int64_t high, Ints size, Dtype dtype = Dtype::kNone,
+                         Opt<Device> device = {}, Generator* generator = nullptr) {
   return dispatch(op_randint, low, high, size, dtype, device, generator);
 }
-inline TensorRef randint_like(const Tensor& self, int64_t low, int64_t high, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef randint_like(const Tensor& self, int64_t low, int64_t high,
+                              Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                              Generator* generator = nullptr) {
   return dispatch(op_randint_like, self, low, high, dtype, device, generator);
 }
-inline void random_(Tensor& self, int64_t low = 0, Opt<int64_t> high = {}, Generator* generator = nullptr) {
+inline void random_(Tensor& self, int64_t low = 0, Opt<int64_t> high = {},
+                    Generator* generator = nullptr) {
   return dispatch(op_random_, self, low, high, generator);
 }
 inline TensorRef normal(const Tensor& mean, const Tensor& std, Generator* generator = nullptr) {
@@ -1834,13 +2053,16 @@ inline TensorRef normal_std(double mean, const Tensor& std, Generator* generator
 inline void normal_std_into(double mean, const Tensor& std, Generator* generator, Tensor& dst) {
   return dispatch(op_normal_std_into, mean, std, generator, dst);
 }
-inline TensorRef normal_size(double mean, double std, Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef normal_size(double mean, double std, Ints size, Dtype dtype = Dtype::kNone,
+                             Opt<Device> device = {}, Generator* generator = nullptr) {
   return dispatch(op_normal_size, mean, std, size, dtype, device, generator);
 }
-inline void normal_(Tensor& self, double mean = 0.0, double std = 1.0, Generator* generator = nullptr) {
+inline void normal_(Tensor& self, double mean = 0.0, double std = 1.0,
+                    Generator* generator = nullptr) {
   return dispatch(op_normal_, self, mean, std, generator);
 }
-inline void uniform_(Tensor& self, double low = 0.0, double high = 1.0, Generator* generator = nullptr) {
+inline void uniform_(Tensor& self, double low = 0.0, double high = 1.0,
+                     Generator* generator = nullptr) {
   return dispatch(op_uniform_, self, low, high, generator);
 }
 inline void exponential_(Tensor& self, double lambd = 1.0, Generator* generator = nullptr) {
@@ -1852,25 +2074,31 @@ inline TensorPair native_dropout(const Tensor& input, double p, const Rng& rng) 
 inline TensorRef mask_scale(const Tensor& self, const Tensor& mask, double scale) {
   return dispatch(op_mask_scale, self, mask, scale);
 }
-inline TensorRef dropout(const Tensor& input, double p = 0.5, bool train = true, Generator* generator = nullptr) {
+inline TensorRef dropout(const Tensor& input, double p = 0.5, bool train = true,
+                         Generator* generator = nullptr) {
   return dispatch(op_dropout, input, p, train, generator);
 }
-inline void dropout_(Tensor& input, double p = 0.5, bool train = true, Generator* generator = nullptr) {
+inline void dropout_(Tensor& input, double p = 0.5, bool train = true,
+                     Generator* generator = nullptr) {
   return dispatch(op_dropout_, input, p, train, generator);
 }
-inline TensorRef randperm(int64_t n, Dtype dtype = Dtype::kNone, Opt<Device> device = {}, Generator* generator = nullptr) {
+inline TensorRef randperm(int64_t n, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
+                          Generator* generator = nullptr) {
   return dispatch(op_randperm, n, dtype, device, generator);
 }
-inline TensorRef multinomial(const Tensor& self, int64_t num_samples, bool replacement = false, Generator* generator = nullptr) {
+inline TensorRef multinomial(const Tensor& self, int64_t num_samples, bool replacement = false,
+                             Generator* generator = nullptr) {
   return dispatch(op_multinomial, self, num_samples, replacement, generator);
 }
-inline void multinomial_into(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {
+inline void multinomial_into(const Tensor& self, int64_t num_samples, bool replacement,
+                             Generator* generator, Tensor& dst) {
   return dispatch(op_multinomial_into, self, num_samples, replacement, generator, dst);
 }
 inline TensorRef sum(const Tensor& self, Dtype dtype = Dtype::kNone) {
   return dispatch(op_sum, self, dtype);
 }
-inline TensorRef sum_dim(const Tensor& self, Ints dim, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+inline TensorRef sum_dim(const Tensor& self, Ints dim, bool keepdim = false,
+                         Dtype dtype = Dtype::kNone) {
   return dispatch(op_sum_dim, self, dim, keepdim, dtype);
 }
 inline void sum_dim_into(const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
@@ -1882,7 +2110,8 @@ inline TensorRef sum_to_size(const Tensor& self, Ints size) {
 inline TensorRef mean(const Tensor& self, Dtype dtype = Dtype::kNone) {
   return dispatch(op_mean, self, dtype);
 }
-inline TensorRef mean_dim(const Tensor& self, Ints dim, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+inline TensorRef mean_dim(const Tensor& self, Ints dim, bool keepdim = false,
+                          Dtype dtype = Dtype::kNone) {
   return dispatch(op_mean_dim, self, dim, keepdim, dtype);
 }
 inline void mean_dim_into(const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
@@ -1894,7 +2123,8 @@ inline TensorRef max(const Tensor& self) {
 inline TensorPair max_dim(const Tensor& self, int64_t dim, bool keepdim = false) {
   return dispatch(op_max_dim, self, dim, keepdim);
 }
-inline void max_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+inline void max_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                         Tensor& dst_indices) {
   return dispatch(op_max_dim_into, self, dim, keepdim, dst_values, dst_indices);
 }
 inline TensorRef min(const Tensor& self) {
@@ -1903,7 +2133,8 @@ inline TensorRef min(const Tensor& self) {
 inline TensorPair min_dim(const Tensor& self, int64_t dim, bool keepdim = false) {
   return dispatch(op_min_dim, self, dim, keepdim);
 }
-inline void min_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+inline void min_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                         Tensor& dst_indices) {
   return dispatch(op_min_dim_into, self, dim, keepdim, dst_values, dst_indices);
 }
 inline TensorRef argmax(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim = false) {
@@ -1948,25 +2179,29 @@ inline TensorRef logsumexp(const Tensor& self, Ints dim, bool keepdim = false) {
 inline void logsumexp_into(const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   return dispatch(op_logsumexp_into, self, dim, keepdim, dst);
 }
-inline TensorRef var(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
+inline TensorRef var(const Tensor& self, Ints dim = {}, double correction = 1.0,
+                     bool keepdim = false) {
   return dispatch(op_var, self, dim, correction, keepdim);
 }
 inline void var_into(const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
   return dispatch(op_var_into, self, dim, correction, keepdim, dst);
 }
-inline TensorRef std(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
+inline TensorRef std(const Tensor& self, Ints dim = {}, double correction = 1.0,
+                     bool keepdim = false) {
   return dispatch(op_std, self, dim, correction, keepdim);
 }
 inline void std_into(const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
   return dispatch(op_std_into, self, dim, correction, keepdim, dst);
 }
-inline TensorPair var_mean(const Tensor& self, Ints dim = {}, double correction = 1.0, bool keepdim = false) {
+inline TensorPair var_mean(const Tensor& self, Ints dim = {}, double correction = 1.0,
+                           bool keepdim = false) {
   return dispatch(op_var_mean, self, dim, correction, keepdim);
 }
 inline TensorRef prod(const Tensor& self, Dtype dtype = Dtype::kNone) {
   return dispatch(op_prod, self, dtype);
 }
-inline TensorRef prod_dim(const Tensor& self, int64_t dim, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+inline TensorRef prod_dim(const Tensor& self, int64_t dim, bool keepdim = false,
+                          Dtype dtype = Dtype::kNone) {
   return dispatch(op_prod_dim, self, dim, keepdim, dtype);
 }
 inline void prod_dim_into(const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
@@ -1978,19 +2213,28 @@ inline TensorRef argmin(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim 
 inline void argmin_into(const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst) {
   return dispatch(op_argmin_into, self, dim, keepdim, dst);
 }
-inline TensorRef norm(const Tensor& self, double p = 2.0, Ints dim = {}, bool keepdim = false, Dtype dtype = Dtype::kNone) {
+inline TensorRef norm(const Tensor& self, double p = 2.0, Ints dim = {}, bool keepdim = false,
+                      Dtype dtype = Dtype::kNone) {
   return dispatch(op_norm, self, p, dim, keepdim, dtype);
 }
-inline void norm_into(const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+inline void norm_into(const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype,
+                      Tensor& dst) {
   return dispatch(op_norm_into, self, p, dim, keepdim, dtype, dst);
 }
-inline TensorRef interpolate(const Tensor& input, Ints size = {}, Opt<double> scale_factor = {}, int64_t mode = 0, Opt<bool> align_corners = {}, Opt<bool> recompute_scale_factor = {}, bool antialias = false, Opt<double> scale_d = {}, Opt<double> scale_h = {}, Opt<double> scale_w = {}) {
-  return dispatch(op_interpolate, input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias, scale_d, scale_h, scale_w);
+inline TensorRef interpolate(const Tensor& input, Ints size = {}, Opt<double> scale_factor = {},
+                             int64_t mode = 0, Opt<bool> align_corners = {},
+                             Opt<bool> recompute_scale_factor = {}, bool antialias = false,
+                             Opt<double> scale_d = {}, Opt<double> scale_h = {},
+                             Opt<double> scale_w = {}) {
+  return dispatch(op_interpolate, input, size, scale_factor, mode, align_corners,
+                  recompute_scale_factor, antialias, scale_d, scale_h, scale_w);
 }
-inline TensorRef upsample2d(const Tensor& self, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+inline TensorRef upsample2d(const Tensor& self, Ints size, int64_t mode, bool align, double scale_h,
+                            double scale_w) {
   return dispatch(op_upsample2d, self, size, mode, align, scale_h, scale_w);
 }
-inline TensorRef upsample2d_backward(const Tensor& grad, Ints image, Ints size, int64_t mode, bool align, double scale_h, double scale_w) {
+inline TensorRef upsample2d_backward(const Tensor& grad, Ints image, Ints size, int64_t mode,
+                                     bool align, double scale_h, double scale_w) {
   return dispatch(op_upsample2d_backward, grad, image, size, mode, align, scale_h, scale_w);
 }
 inline TensorRef cumsum(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
@@ -2038,34 +2282,45 @@ inline TensorRef native_log_softmax(const Tensor& self, int64_t dim) {
 inline TensorRef log_softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim) {
   return dispatch(op_log_softmax_backward, grad, y, dim);
 }
-inline TensorPair sort(const Tensor& self, int64_t dim = -1, bool descending = false, bool stable = false) {
+inline TensorPair sort(const Tensor& self, int64_t dim = -1, bool descending = false,
+                       bool stable = false) {
   return dispatch(op_sort, self, dim, descending, stable);
 }
-inline void sort_into(const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices) {
+inline void sort_into(const Tensor& self, int64_t dim, bool descending, bool stable,
+                      Tensor& dst_values, Tensor& dst_indices) {
   return dispatch(op_sort_into, self, dim, descending, stable, dst_values, dst_indices);
 }
-inline TensorRef argsort(const Tensor& self, int64_t dim = -1, bool descending = false, bool stable = false) {
+inline TensorRef argsort(const Tensor& self, int64_t dim = -1, bool descending = false,
+                         bool stable = false) {
   return dispatch(op_argsort, self, dim, descending, stable);
 }
-inline TensorPair topk(const Tensor& self, int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true) {
+inline TensorPair topk(const Tensor& self, int64_t k, int64_t dim = -1, bool largest = true,
+                       bool sorted = true) {
   return dispatch(op_topk, self, k, dim, largest, sorted);
 }
-inline void topk_into(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices) {
+inline void topk_into(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+                      Tensor& dst_values, Tensor& dst_indices) {
   return dispatch(op_topk_into, self, k, dim, largest, sorted, dst_values, dst_indices);
 }
-inline TensorRef searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32 = false, bool right = false, int64_t side = 0, const Tensor* sorter = nullptr) {
+inline TensorRef searchsorted(const Tensor& sorted_sequence, const Tensor& self,
+                              bool out_int32 = false, bool right = false, int64_t side = 0,
+                              const Tensor* sorter = nullptr) {
   return dispatch(op_searchsorted, sorted_sequence, self, out_int32, right, side, sorter);
 }
-inline void searchsorted_into(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
+inline void searchsorted_into(const Tensor& sorted_sequence, const Tensor& self, bool out_int32,
+                              bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
   return dispatch(op_searchsorted_into, sorted_sequence, self, out_int32, right, side, sorter, dst);
 }
-inline TensorRef bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32 = false, bool right = false) {
+inline TensorRef bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32 = false,
+                           bool right = false) {
   return dispatch(op_bucketize, self, boundaries, out_int32, right);
 }
-inline void bucketize_into(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst) {
+inline void bucketize_into(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right,
+                           Tensor& dst) {
   return dispatch(op_bucketize_into, self, boundaries, out_int32, right, dst);
 }
-inline TensorTriple unique(const Tensor& self, bool sorted = true, bool return_inverse = false, bool return_counts = false, Opt<int64_t> dim = {}) {
+inline TensorTriple unique(const Tensor& self, bool sorted = true, bool return_inverse = false,
+                           bool return_counts = false, Opt<int64_t> dim = {}) {
   return dispatch(op_unique, self, sorted, return_inverse, return_counts, dim);
 }
 inline TensorRef exp(const Tensor& self) {
@@ -2389,19 +2644,23 @@ inline TensorRef select(const Tensor& self, int64_t dim, int64_t index) {
 inline TensorRef select_backward(const Tensor& grad, Ints size, int64_t dim, int64_t index) {
   return dispatch(op_select_backward, grad, size, dim, index);
 }
-inline TensorRef slice_backward(const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
+inline TensorRef slice_backward(const Tensor& grad, Ints size, int64_t dim, Opt<int64_t> start,
+                                Opt<int64_t> end, int64_t step) {
   return dispatch(op_slice_backward, grad, size, dim, start, end, step);
 }
 inline TensorRef detach(const Tensor& self) {
   return dispatch(op_detach, self);
 }
-inline TensorRef slice(const Tensor& self, int64_t dim = 0, Opt<int64_t> start = {}, Opt<int64_t> end = {}, int64_t step = 1) {
+inline TensorRef slice(const Tensor& self, int64_t dim = 0, Opt<int64_t> start = {},
+                       Opt<int64_t> end = {}, int64_t step = 1) {
   return dispatch(op_slice, self, dim, start, end, step);
 }
-inline TensorRef as_strided(const Tensor& self, Ints size, Ints stride, Opt<int64_t> storage_offset = {}) {
+inline TensorRef as_strided(const Tensor& self, Ints size, Ints stride,
+                            Opt<int64_t> storage_offset = {}) {
   return dispatch(op_as_strided, self, size, stride, storage_offset);
 }
-inline TensorRef as_strided_scatter(const Tensor& self, const Tensor& src, Ints size, Ints stride, int64_t offset) {
+inline TensorRef as_strided_scatter(const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                                    int64_t offset) {
   return dispatch(op_as_strided_scatter, self, src, size, stride, offset);
 }
 inline TensorRef flatten(const Tensor& self, int64_t start_dim = 0, int64_t end_dim = -1) {
@@ -2416,10 +2675,12 @@ inline TensorList unbind(const Tensor& self, int64_t dim = 0) {
 inline TensorRef narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   return dispatch(op_narrow, self, dim, start, length);
 }
-inline TensorRef diagonal(const Tensor& self, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) {
+inline TensorRef diagonal(const Tensor& self, int64_t offset = 0, int64_t dim1 = 0,
+                          int64_t dim2 = 1) {
   return dispatch(op_diagonal, self, offset, dim1, dim2);
 }
-inline TensorRef diagonal_backward(const Tensor& grad, Ints size, int64_t offset, int64_t dim1, int64_t dim2) {
+inline TensorRef diagonal_backward(const Tensor& grad, Ints size, int64_t offset, int64_t dim1,
+                                   int64_t dim2) {
   return dispatch(op_diagonal_backward, grad, size, offset, dim1, dim2);
 }
 inline TensorRef real(const Tensor& self) {

@@ -9,15 +9,20 @@
 
 namespace TT_NS {
 
-// max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor
+// max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation:
+// Int[] = 1, ceil_mode: Bool = false) -> Tensor
 
-// max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)
+// max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] =
+// 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)
 
-// max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor
+// max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation:
+// Int[] = 1, ceil_mode: Bool = false) -> Tensor
 
-// max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)
+// max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] =
+// 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)
 
-// max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor
+// max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding:
+// Int[], dilation: Int[], ceil_mode: Bool) -> Tensor
 
 // adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)
 
@@ -25,11 +30,14 @@ namespace TT_NS {
 
 // adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor
 
-// avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor
+// avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode:
+// Bool = false, count_include_pad: Bool = true) -> Tensor
 
-// avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor
+// avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode:
+// Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor
 
-// avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor
+// avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding:
+// Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor
 
 // adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor
 

@@ -9,13 +9,17 @@
 
 namespace TT_NS {
 
-// rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) ->
+// Tensor
 
-// randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) ->
+// Tensor
 
-// rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator =
+// None) -> Tensor
 
-// randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator =
+// None) -> Tensor
 
 // bernoulli(self: Tensor, generator: Generator = None) -> Tensor
 void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
@@ -25,36 +29,44 @@ void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tenso
 }
 
 // bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor
-void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator) { copy_result(self, *impl::bernoulli_p(c, self, p, generator), true); }
+void bernoulli_p__impl(Call c, Tensor& self, double p, Generator* generator) {
+  copy_result(self, *impl::bernoulli_p(c, self, p, generator), true);
+}
 
-// randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, generator:
+// Generator = None) -> Tensor
 
-// randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = None,
+// generator: Generator = None) -> Tensor
 
 // random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()
 
 // normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor
-void normal_into_impl(Call c, const Tensor& mean, const Tensor& std, Generator* generator, Tensor& dst) {
+void normal_into_impl(Call c, const Tensor& mean, const Tensor& std, Generator* generator,
+                      Tensor& dst) {
   const auto r = impl::normal(c, mean, std, generator);
   check_into(dst, *r, Inputs{&mean, &std});
   copy_result(dst, *r, false);
 }
 
 // normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor
-void normal_mean_into_impl(Call c, const Tensor& mean, double std, Generator* generator, Tensor& dst) {
+void normal_mean_into_impl(Call c, const Tensor& mean, double std, Generator* generator,
+                           Tensor& dst) {
   const auto r = impl::normal_mean(c, mean, std, generator);
   check_into(dst, *r, Inputs{&mean});
   copy_result(dst, *r, false);
 }
 
 // normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor
-void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* generator, Tensor& dst) {
+void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* generator,
+                          Tensor& dst) {
   const auto r = impl::normal_std(c, mean, std, generator);
   check_into(dst, *r, Inputs{&std});
   copy_result(dst, *r, false);
 }
 
-// normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = None,
+// generator: Generator = None) -> Tensor
 
 // normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> ()
 
@@ -65,16 +77,26 @@ void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* gen
 // native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)
 
 // mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor
-static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::kFirst, Compute::kWiden, false, false, false, 2, TT_OK, "self\0mask\0scale"};
-TensorRef mask_scale_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask, double scale) { return element_op(spec_mask_scale, {self, mask}, Scalar(scale)); }
+static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::kFirst,
+                                                Compute::kWiden, false, false, false, 2, TT_OK,
+                                                "self\0mask\0scale"};
+TensorRef mask_scale_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask,
+                          double scale) {
+  return element_op(spec_mask_scale, {self, mask}, Scalar(scale));
+}
 
 // dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> Tensor
-void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) { replace_values(input, *impl::dropout(c, input, p, train, generator)); }
+void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_values(input, *impl::dropout(c, input, p, train, generator));
+}
 
-// randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) -> Tensor
+// randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) ->
+// Tensor
 
-// multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator = None) -> IndexTensor
-void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool replacement, Generator* generator, Tensor& dst) {
+// multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator =
+// None) -> IndexTensor
+void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool replacement,
+                           Generator* generator, Tensor& dst) {
   const auto r = impl::multinomial(c, self, num_samples, replacement, generator);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);

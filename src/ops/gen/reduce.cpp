@@ -12,7 +12,8 @@ namespace TT_NS {
 // sum(self: Tensor, dtype: DType? = None) -> Tensor
 
 // sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor
-void sum_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+void sum_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                       Tensor& dst) {
   const auto r = impl::sum_dim(c, self, dim, keepdim, dtype);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
@@ -23,7 +24,8 @@ void sum_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype
 // mean(self: Tensor, dtype: DType? = None) -> Tensor
 
 // mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor
-void mean_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+void mean_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                        Tensor& dst) {
   const auto r = impl::mean_dim(c, self, dim, keepdim, dtype);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
@@ -32,7 +34,8 @@ void mean_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtyp
 // max(self: Tensor) -> Tensor
 
 // max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)
-void max_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+void max_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                       Tensor& dst_indices) {
   const auto r = impl::max_dim(c, self, dim, keepdim);
   check_into(dst_values, *r.first, Inputs{&self});
   check_into(dst_indices, *r.second, Inputs{&self});
@@ -43,7 +46,8 @@ void max_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Te
 // min(self: Tensor) -> Tensor
 
 // min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: IndexTensor)
-void min_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values, Tensor& dst_indices) {
+void min_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                       Tensor& dst_indices) {
   const auto r = impl::min_dim(c, self, dim, keepdim);
   check_into(dst_values, *r.first, Inputs{&self});
   check_into(dst_indices, *r.second, Inputs{&self});
@@ -98,25 +102,29 @@ void logsumexp_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Ten
 }
 
 // var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor
-void var_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+void var_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
+                   Tensor& dst) {
   const auto r = impl::var(c, self, dim, correction, keepdim);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
 }
 
 // std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor
-void std_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim, Tensor& dst) {
+void std_into_impl(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
+                   Tensor& dst) {
   const auto r = impl::std(c, self, dim, correction, keepdim);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
 }
 
-// var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var: Tensor, mean: Tensor)
+// var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (var:
+// Tensor, mean: Tensor)
 
 // prod(self: Tensor, dtype: DType? = None) -> Tensor
 
 // prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor
-void prod_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype, Tensor& dst) {
+void prod_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype,
+                        Tensor& dst) {
   const auto r = impl::prod_dim(c, self, dim, keepdim, dtype);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
@@ -129,8 +137,10 @@ void argmin_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim
   copy_result(dst, *r, false);
 }
 
-// norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor
-void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+// norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None)
+// -> Tensor
+void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype,
+                    Tensor& dst) {
   const auto r = impl::norm(c, self, p, dim, keepdim, dtype);
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);

@@ -9,10 +9,15 @@
 
 namespace TT_NS {
 
-// interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: Enum<Interpolation> = "nearest", align_corners: Bool? = None, recompute_scale_factor: Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, scale_w: Float? = None) -> Tensor
+// interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode:
+// Enum<Interpolation> = "nearest", align_corners: Bool? = None, recompute_scale_factor: Bool? =
+// None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, scale_w: Float? =
+// None) -> Tensor
 
-// upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor
+// upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) ->
+// Tensor
 
-// upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) -> Tensor
+// upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h:
+// Float, scale_w: Float) -> Tensor
 
 }  // namespace TT_NS

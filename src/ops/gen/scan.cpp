@@ -10,7 +10,9 @@
 namespace TT_NS {
 
 // cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor
-void cumsum__impl(Call c, Tensor& self, int64_t dim, Dtype dtype) { copy_result(self, *impl::cumsum(c, self, dim, dtype), true); }
+void cumsum__impl(Call c, Tensor& self, int64_t dim, Dtype dtype) {
+  copy_result(self, *impl::cumsum(c, self, dim, dtype), true);
+}
 void cumsum_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   const auto r = impl::cumsum(c, self, dim, dtype);
   check_into(dst, *r, Inputs{&self});
@@ -18,7 +20,9 @@ void cumsum_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tens
 }
 
 // cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor
-void cumprod__impl(Call c, Tensor& self, int64_t dim, Dtype dtype) { copy_result(self, *impl::cumprod(c, self, dim, dtype), true); }
+void cumprod__impl(Call c, Tensor& self, int64_t dim, Dtype dtype) {
+  copy_result(self, *impl::cumprod(c, self, dim, dtype), true);
+}
 void cumprod_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   const auto r = impl::cumprod(c, self, dim, dtype);
   check_into(dst, *r, Inputs{&self});

@@ -17,7 +17,9 @@ void softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Ten
 }
 
 // softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor
-TensorRef softmin_impl([[maybe_unused]] Call c, const Tensor& input, int64_t dim, Dtype dtype) { return op::softmax(op::neg(input), dim, dtype); }
+TensorRef softmin_impl([[maybe_unused]] Call c, const Tensor& input, int64_t dim, Dtype dtype) {
+  return op::softmax(op::neg(input), dim, dtype);
+}
 
 // native_softmax(self: Tensor, dim: Dim) -> Tensor
 

@@ -9,8 +9,10 @@
 
 namespace TT_NS {
 
-// sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values: Tensor, indices: IndexTensor)
-void sort_into_impl(Call c, const Tensor& self, int64_t dim, bool descending, bool stable, Tensor& dst_values, Tensor& dst_indices) {
+// sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> (values:
+// Tensor, indices: IndexTensor)
+void sort_into_impl(Call c, const Tensor& self, int64_t dim, bool descending, bool stable,
+                    Tensor& dst_values, Tensor& dst_indices) {
   const auto r = impl::sort(c, self, dim, descending, stable);
   check_into(dst_values, *r.first, Inputs{&self});
   check_into(dst_indices, *r.second, Inputs{&self});
@@ -18,10 +20,13 @@ void sort_into_impl(Call c, const Tensor& self, int64_t dim, bool descending, bo
   copy_result(dst_indices, *r.second, false);
 }
 
-// argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> IndexTensor
+// argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) ->
+// IndexTensor
 
-// topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values: Tensor, indices: IndexTensor)
-void topk_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, Tensor& dst_values, Tensor& dst_indices) {
+// topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) -> (values:
+// Tensor, indices: IndexTensor)
+void topk_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+                    Tensor& dst_values, Tensor& dst_indices) {
   const auto r = impl::topk(c, self, k, dim, largest, sorted);
   check_into(dst_values, *r.first, Inputs{&self});
   check_into(dst_indices, *r.second, Inputs{&self});
@@ -29,20 +34,26 @@ void topk_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool lar
   copy_result(dst_indices, *r.second, false);
 }
 
-// searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false, side: Enum<Side> = "none", sorter: Tensor? = None) -> IndexTensor
-void searchsorted_into_impl(Call c, const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, int64_t side, const Tensor* sorter, Tensor& dst) {
+// searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: Bool = false,
+// side: Enum<Side> = "none", sorter: Tensor? = None) -> IndexTensor
+void searchsorted_into_impl(Call c, const Tensor& sorted_sequence, const Tensor& self,
+                            bool out_int32, bool right, int64_t side, const Tensor* sorter,
+                            Tensor& dst) {
   const auto r = impl::searchsorted(c, sorted_sequence, self, out_int32, right, side, sorter);
   check_into(dst, *r, Inputs{&sorted_sequence, &self, sorter});
   copy_result(dst, *r, false);
 }
 
-// bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> IndexTensor
-void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, Tensor& dst) {
+// bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) ->
+// IndexTensor
+void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32,
+                         bool right, Tensor& dst) {
   const auto r = impl::bucketize(c, self, boundaries, out_int32, right);
   check_into(dst, *r, Inputs{&self, &boundaries});
   copy_result(dst, *r, false);
 }
 
-// unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)
+// unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool =
+// false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)
 
 }  // namespace TT_NS

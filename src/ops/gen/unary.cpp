@@ -10,67 +10,134 @@
 namespace TT_NS {
 
 // exp(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_exp = {&kernel_exp, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef exp_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_exp, {self}); }
+static constexpr ElementSpec spec_exp = {&kernel_exp, DtypeRule::kFloat, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef exp_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_exp, {self});
+}
 void exp__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_exp, self, {self}); }
-void exp_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_exp, dst, {self}); }
+void exp_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_exp, dst, {self});
+}
 
 // log(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef log_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log, {self}); }
-void log__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log, self, {self}); }
-void log_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log, dst, {self}); }
+static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef log_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_log, {self});
+}
+void log__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_log, self, {self});
+}
+void log_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_log, dst, {self});
+}
 
 // tanh(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef tanh_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_tanh, {self}); }
-void tanh__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_tanh, self, {self}); }
-void tanh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_tanh, dst, {self}); }
+static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef tanh_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_tanh, {self});
+}
+void tanh__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_tanh, self, {self});
+}
+void tanh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_tanh, dst, {self});
+}
 
 // tanh_backward(grad: Tensor, y: Tensor) -> Tensor
-static constexpr ElementSpec spec_tanh_backward = {&kernel_tanh_backward, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "grad\0y"};
-TensorRef tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_tanh_backward, grad, y); }
+static constexpr ElementSpec spec_tanh_backward = {&kernel_tanh_backward, DtypeRule::kPromote,
+                                                   Compute::kWiden, false, false, false, 0, TT_OK,
+                                                   "grad\0y"};
+TensorRef tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) {
+  return element_binary(spec_tanh_backward, grad, y);
+}
 
 // sigmoid(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sigmoid = {&kernel_sigmoid, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef sigmoid_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sigmoid, {self}); }
-void sigmoid__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sigmoid, self, {self}); }
-void sigmoid_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sigmoid, dst, {self}); }
+static constexpr ElementSpec spec_sigmoid = {&kernel_sigmoid, DtypeRule::kFloat, Compute::kWiden,
+                                             false, false, false, 0, TT_OK, "self"};
+TensorRef sigmoid_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_sigmoid, {self});
+}
+void sigmoid__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_sigmoid, self, {self});
+}
+void sigmoid_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_sigmoid, dst, {self});
+}
 
 // sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor
-static constexpr ElementSpec spec_sigmoid_backward = {&kernel_sigmoid_backward, DtypeRule::kPromote, Compute::kWiden, false, false, false, 0, TT_OK, "grad\0y"};
-TensorRef sigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) { return element_binary(spec_sigmoid_backward, grad, y); }
+static constexpr ElementSpec spec_sigmoid_backward = {&kernel_sigmoid_backward, DtypeRule::kPromote,
+                                                      Compute::kWiden, false, false, false, 0,
+                                                      TT_OK, "grad\0y"};
+TensorRef sigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) {
+  return element_binary(spec_sigmoid_backward, grad, y);
+}
 
 // abs(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_abs = {&kernel_abs, DtypeRule::kModulus, Compute::kWiden, false, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef abs_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_abs, {self}); }
+static constexpr ElementSpec spec_abs = {&kernel_abs, DtypeRule::kModulus, Compute::kWiden, false,
+                                         false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+TensorRef abs_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_abs, {self});
+}
 void abs__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_abs, self, {self}); }
-void abs_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_abs, dst, {self}); }
+void abs_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_abs, dst, {self});
+}
 
 // sgn(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sgn = {&kernel_sgn, DtypeRule::kSame, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef sgn_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sgn, {self}); }
+static constexpr ElementSpec spec_sgn = {&kernel_sgn, DtypeRule::kSame, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef sgn_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_sgn, {self});
+}
 
 // sign(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sign = {&kernel_sign, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_OK, "self"};
-TensorRef sign_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sign, {self}); }
+static constexpr ElementSpec spec_sign = {&kernel_sign, DtypeRule::kSame, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef sign_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_sign, {self});
+}
 void sign__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sign, self, {self}); }
-void sign_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sign, dst, {self}); }
+void sign_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_sign, dst, {self});
+}
 
 // sqrt(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sqrt = {&kernel_sqrt, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef sqrt_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_sqrt, {self}); }
+static constexpr ElementSpec spec_sqrt = {&kernel_sqrt, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef sqrt_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_sqrt, {self});
+}
 void sqrt__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sqrt, self, {self}); }
-void sqrt_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_sqrt, dst, {self}); }
+void sqrt_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_sqrt, dst, {self});
+}
 
 // rsqrt(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_rsqrt = {&kernel_rsqrt, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef rsqrt_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_rsqrt, {self}); }
-void rsqrt__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_rsqrt, self, {self}); }
-void rsqrt_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_rsqrt, dst, {self}); }
+static constexpr ElementSpec spec_rsqrt = {&kernel_rsqrt, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, "self"};
+TensorRef rsqrt_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_rsqrt, {self});
+}
+void rsqrt__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_rsqrt, self, {self});
+}
+void rsqrt_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_rsqrt, dst, {self});
+}
 
 // square(self: Tensor) -> Tensor
-TensorRef square_impl([[maybe_unused]] Call c, const Tensor& self) { return op::pow_number(self, 2); }
+TensorRef square_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return op::pow_number(self, 2);
+}
 void square__impl(Call c, Tensor& self) { replace_values(self, *square_impl(c, self)); }
 void square_into_impl(Call c, const Tensor& self, Tensor& dst) {
   const auto r = square_impl(c, self);
@@ -79,121 +146,295 @@ void square_into_impl(Call c, const Tensor& self, Tensor& dst) {
 }
 
 // reciprocal(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_reciprocal = {&kernel_reciprocal, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef reciprocal_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_reciprocal, {self}); }
-void reciprocal__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_reciprocal, self, {self}); }
-void reciprocal_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_reciprocal, dst, {self}); }
+static constexpr ElementSpec spec_reciprocal = {&kernel_reciprocal, DtypeRule::kFloat,
+                                                Compute::kWiden, false, false, false, 0, TT_OK,
+                                                "self"};
+TensorRef reciprocal_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_reciprocal, {self});
+}
+void reciprocal__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_reciprocal, self, {self});
+}
+void reciprocal_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_reciprocal, dst, {self});
+}
 
 // exp2(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef exp2_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_exp2, {self}); }
-void exp2__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_exp2, self, {self}); }
-void exp2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_exp2, dst, {self}); }
+static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef exp2_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_exp2, {self});
+}
+void exp2__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_exp2, self, {self});
+}
+void exp2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_exp2, dst, {self});
+}
 
 // expm1(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef expm1_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_expm1, {self}); }
-void expm1__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_expm1, self, {self}); }
-void expm1_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_expm1, dst, {self}); }
+static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, "self"};
+TensorRef expm1_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_expm1, {self});
+}
+void expm1__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_expm1, self, {self});
+}
+void expm1_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_expm1, dst, {self});
+}
 
 // log2(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef log2_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log2, {self}); }
-void log2__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log2, self, {self}); }
-void log2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log2, dst, {self}); }
+static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef log2_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_log2, {self});
+}
+void log2__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_log2, self, {self});
+}
+void log2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_log2, dst, {self});
+}
 
 // log10(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef log10_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log10, {self}); }
-void log10__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log10, self, {self}); }
-void log10_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log10, dst, {self}); }
+static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, "self"};
+TensorRef log10_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_log10, {self});
+}
+void log10__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_log10, self, {self});
+}
+void log10_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_log10, dst, {self});
+}
 
 // log1p(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef log1p_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_log1p, {self}); }
-void log1p__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_log1p, self, {self}); }
-void log1p_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_log1p, dst, {self}); }
+static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, "self"};
+TensorRef log1p_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_log1p, {self});
+}
+void log1p__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_log1p, self, {self});
+}
+void log1p_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_log1p, dst, {self});
+}
 
 // sin(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef sin_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_sin, {self}); }
-void sin__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_sin, self, {self}); }
-void sin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_sin, dst, {self}); }
+static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef sin_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_sin, {self});
+}
+void sin__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_sin, self, {self});
+}
+void sin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_sin, dst, {self});
+}
 
 // cos(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef cos_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_cos, {self}); }
-void cos__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_cos, self, {self}); }
-void cos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_cos, dst, {self}); }
+static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef cos_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_cos, {self});
+}
+void cos__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_cos, self, {self});
+}
+void cos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_cos, dst, {self});
+}
 
 // tan(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef tan_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_tan, {self}); }
-void tan__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_tan, self, {self}); }
-void tan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_tan, dst, {self}); }
+static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef tan_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_tan, {self});
+}
+void tan__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_tan, self, {self});
+}
+void tan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_tan, dst, {self});
+}
 
 // asin(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef asin_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_asin, {self}); }
-void asin__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_asin, self, {self}); }
-void asin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_asin, dst, {self}); }
+static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef asin_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_asin, {self});
+}
+void asin__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_asin, self, {self});
+}
+void asin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_asin, dst, {self});
+}
 
 // acos(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef acos_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_acos, {self}); }
-void acos__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_acos, self, {self}); }
-void acos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_acos, dst, {self}); }
+static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef acos_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_acos, {self});
+}
+void acos__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_acos, self, {self});
+}
+void acos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_acos, dst, {self});
+}
 
 // atan(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef atan_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_atan, {self}); }
-void atan__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_atan, self, {self}); }
-void atan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_atan, dst, {self}); }
+static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef atan_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_atan, {self});
+}
+void atan__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_atan, self, {self});
+}
+void atan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_atan, dst, {self});
+}
 
 // sinh(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef sinh_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_sinh, {self}); }
-void sinh__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_sinh, self, {self}); }
-void sinh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_sinh, dst, {self}); }
+static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef sinh_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_sinh, {self});
+}
+void sinh__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_sinh, self, {self});
+}
+void sinh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_sinh, dst, {self});
+}
 
 // cosh(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef cosh_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_cosh, {self}); }
-void cosh__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_cosh, self, {self}); }
-void cosh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_cosh, dst, {self}); }
+static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef cosh_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_cosh, {self});
+}
+void cosh__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_cosh, self, {self});
+}
+void cosh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_cosh, dst, {self});
+}
 
 // erf(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self"};
-TensorRef erf_impl([[maybe_unused]] Call c, const Tensor& self) { want_vectors(self); return element_op(spec_erf, {self}); }
-void erf__impl([[maybe_unused]] Call c, Tensor& self) { want_vectors(self); element_inplace(spec_erf, self, {self}); }
-void erf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { want_vectors(self); element_into(spec_erf, dst, {self}); }
+static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true,
+                                         false, false, 0, TT_OK, "self"};
+TensorRef erf_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors(self);
+  return element_op(spec_erf, {self});
+}
+void erf__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors(self);
+  element_inplace(spec_erf, self, {self});
+}
+void erf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors(self);
+  element_into(spec_erf, dst, {self});
+}
 
 // erfc(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self"};
-TensorRef erfc_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_erfc, {self}); }
+static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, "self"};
+TensorRef erfc_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_erfc, {self});
+}
 void erfc__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_erfc, self, {self}); }
-void erfc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_erfc, dst, {self}); }
+void erfc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_erfc, dst, {self});
+}
 
 // floor(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_floor = {&kernel_floor, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef floor_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_floor, {self}); }
-void floor__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_floor, self, {self}); }
-void floor_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_floor, dst, {self}); }
+static constexpr ElementSpec spec_floor = {&kernel_floor, DtypeRule::kSame, Compute::kWiden, true,
+                                           false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+TensorRef floor_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_floor, {self});
+}
+void floor__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_floor, self, {self});
+}
+void floor_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_floor, dst, {self});
+}
 
 // ceil(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_ceil = {&kernel_ceil, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef ceil_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_ceil, {self}); }
+static constexpr ElementSpec spec_ceil = {&kernel_ceil, DtypeRule::kSame, Compute::kWiden, true,
+                                          false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+TensorRef ceil_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_ceil, {self});
+}
 void ceil__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_ceil, self, {self}); }
-void ceil_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_ceil, dst, {self}); }
+void ceil_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_ceil, dst, {self});
+}
 
 // trunc(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_trunc = {&kernel_trunc, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef trunc_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_trunc, {self}); }
-void trunc__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_trunc, self, {self}); }
-void trunc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) { element_into(spec_trunc, dst, {self}); }
+static constexpr ElementSpec spec_trunc = {&kernel_trunc, DtypeRule::kSame, Compute::kWiden, true,
+                                           false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+TensorRef trunc_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_trunc, {self});
+}
+void trunc__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_trunc, self, {self});
+}
+void trunc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_trunc, dst, {self});
+}
 
 // round(self: Tensor, decimals: Int = 0) -> Tensor
-void round__impl(Call c, Tensor& self, int64_t decimals) { replace_values(self, *impl::round(c, self, decimals)); }
+void round__impl(Call c, Tensor& self, int64_t decimals) {
+  replace_values(self, *impl::round(c, self, decimals));
+}
 void round_into_impl(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {
   const auto r = impl::round(c, self, decimals);
   check_into(dst, *r, Inputs{&self});
@@ -201,27 +442,47 @@ void round_into_impl(Call c, const Tensor& self, int64_t decimals, Tensor& dst) 
 }
 
 // round_even(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_round_even = {&kernel_round_even, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_NOT_IMPLEMENTED, "self"};
-TensorRef round_even_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_round_even, {self}); }
+static constexpr ElementSpec spec_round_even = {&kernel_round_even, DtypeRule::kSame,
+                                                Compute::kWiden, true, false, false, 0,
+                                                TT_NOT_IMPLEMENTED, "self"};
+TensorRef round_even_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_round_even, {self});
+}
 
 // round_decimals(self: Tensor, power: Float) -> Tensor
-static constexpr ElementSpec spec_round_decimals = {&kernel_round_decimals, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_OK, "self\0power"};
-TensorRef round_decimals_impl([[maybe_unused]] Call c, const Tensor& self, double power) { return element_op(spec_round_decimals, {self}, Scalar(power)); }
+static constexpr ElementSpec spec_round_decimals = {&kernel_round_decimals, DtypeRule::kSame,
+                                                    Compute::kWiden, true, false, false, 0, TT_OK,
+                                                    "self\0power"};
+TensorRef round_decimals_impl([[maybe_unused]] Call c, const Tensor& self, double power) {
+  return element_op(spec_round_decimals, {self}, Scalar(power));
+}
 
 // round_up(self: Tensor, power: Float) -> Tensor
-static constexpr ElementSpec spec_round_up = {&kernel_round_up, DtypeRule::kSame, Compute::kWiden, true, false, false, 0, TT_OK, "self\0power"};
-TensorRef round_up_impl([[maybe_unused]] Call c, const Tensor& self, double power) { return element_op(spec_round_up, {self}, Scalar(power)); }
+static constexpr ElementSpec spec_round_up = {&kernel_round_up, DtypeRule::kSame, Compute::kWiden,
+                                              true, false, false, 0, TT_OK, "self\0power"};
+TensorRef round_up_impl([[maybe_unused]] Call c, const Tensor& self, double power) {
+  return element_op(spec_round_up, {self}, Scalar(power));
+}
 
 // isnan(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_isnan = {&kernel_isnan, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef isnan_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_isnan, {self}); }
+static constexpr ElementSpec spec_isnan = {&kernel_isnan, DtypeRule::kBool, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, "self"};
+TensorRef isnan_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_isnan, {self});
+}
 
 // isinf(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_isinf = {&kernel_isinf, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef isinf_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_isinf, {self}); }
+static constexpr ElementSpec spec_isinf = {&kernel_isinf, DtypeRule::kBool, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, "self"};
+TensorRef isinf_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_isinf, {self});
+}
 
 // isfinite(self: Tensor) -> BoolTensor
-static constexpr ElementSpec spec_isfinite = {&kernel_isfinite, DtypeRule::kBool, Compute::kWiden, false, false, false, 0, TT_OK, "self"};
-TensorRef isfinite_impl([[maybe_unused]] Call c, const Tensor& self) { return element_op(spec_isfinite, {self}); }
+static constexpr ElementSpec spec_isfinite = {&kernel_isfinite, DtypeRule::kBool, Compute::kWiden,
+                                              false, false, false, 0, TT_OK, "self"};
+TensorRef isfinite_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_isfinite, {self});
+}
 
 }  // namespace TT_NS

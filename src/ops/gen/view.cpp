@@ -31,11 +31,13 @@ namespace TT_NS {
 
 // select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor
 
-// slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) -> Tensor
+// slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) ->
+// Tensor
 
 // detach(self: Tensor) -> Tensor
 
-// slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) -> Tensor
+// slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) ->
+// Tensor
 
 // as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor
 

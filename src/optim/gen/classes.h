@@ -14,7 +14,12 @@ struct SGDArgs {
   bool nesterov;
   bool maximize;
 };
-inline constexpr ClassValue kSGDValues[] = {{"lr", double(1e-3), false}, {"momentum", double(0), false}, {"dampening", double(0), false}, {"weight_decay", double(0), false}, {"nesterov", double(false), true}, {"maximize", double(false), true}};
+inline constexpr ClassValue kSGDValues[] = {{"lr", double(1e-3), false},
+                                            {"momentum", double(0), false},
+                                            {"dampening", double(0), false},
+                                            {"weight_decay", double(0), false},
+                                            {"nesterov", double(false), true},
+                                            {"maximize", double(false), true}};
 inline void values_of([[maybe_unused]] const SGDArgs& a, double* v) {
   v[0] = double(a.lr);
   v[1] = double(a.momentum);
@@ -35,7 +40,14 @@ struct AdamArgs {
   bool maximize;
   bool decoupled_weight_decay;
 };
-inline constexpr ClassValue kAdamValues[] = {{"lr", double(1e-3), false}, {"beta1", double(0.9), false}, {"beta2", double(0.999), false}, {"eps", double(1e-8), false}, {"weight_decay", double(0), false}, {"amsgrad", double(false), true}, {"maximize", double(false), true}, {"decoupled_weight_decay", double(false), true}};
+inline constexpr ClassValue kAdamValues[] = {{"lr", double(1e-3), false},
+                                             {"beta1", double(0.9), false},
+                                             {"beta2", double(0.999), false},
+                                             {"eps", double(1e-8), false},
+                                             {"weight_decay", double(0), false},
+                                             {"amsgrad", double(false), true},
+                                             {"maximize", double(false), true},
+                                             {"decoupled_weight_decay", double(false), true}};
 inline void values_of([[maybe_unused]] const AdamArgs& a, double* v) {
   v[0] = double(a.lr);
   v[1] = a.betas.first;
@@ -57,7 +69,14 @@ struct AdamWArgs {
   bool amsgrad;
   bool maximize;
 };
-inline constexpr ClassValue kAdamWValues[] = {{"lr", double(1e-3), false}, {"beta1", double(0.9), false}, {"beta2", double(0.999), false}, {"eps", double(1e-8), false}, {"weight_decay", double(1e-2), false}, {"amsgrad", double(false), true}, {"maximize", double(false), true}, {"decoupled_weight_decay", double(true), true}};
+inline constexpr ClassValue kAdamWValues[] = {{"lr", double(1e-3), false},
+                                              {"beta1", double(0.9), false},
+                                              {"beta2", double(0.999), false},
+                                              {"eps", double(1e-8), false},
+                                              {"weight_decay", double(1e-2), false},
+                                              {"amsgrad", double(false), true},
+                                              {"maximize", double(false), true},
+                                              {"decoupled_weight_decay", double(true), true}};
 inline void values_of([[maybe_unused]] const AdamWArgs& a, double* v) {
   v[0] = double(a.lr);
   v[1] = a.betas.first;
@@ -80,7 +99,13 @@ struct RMSpropArgs {
   bool centered;
   bool maximize;
 };
-inline constexpr ClassValue kRMSpropValues[] = {{"lr", double(1e-2), false}, {"alpha", double(0.99), false}, {"eps", double(1e-8), false}, {"weight_decay", double(0), false}, {"momentum", double(0), false}, {"centered", double(false), true}, {"maximize", double(false), true}};
+inline constexpr ClassValue kRMSpropValues[] = {{"lr", double(1e-2), false},
+                                                {"alpha", double(0.99), false},
+                                                {"eps", double(1e-8), false},
+                                                {"weight_decay", double(0), false},
+                                                {"momentum", double(0), false},
+                                                {"centered", double(false), true},
+                                                {"maximize", double(false), true}};
 inline void values_of([[maybe_unused]] const RMSpropArgs& a, double* v) {
   v[0] = double(a.lr);
   v[1] = double(a.alpha);
@@ -101,7 +126,12 @@ struct AdagradArgs {
   double eps;
   bool maximize;
 };
-inline constexpr ClassValue kAdagradValues[] = {{"lr", double(1e-2), false}, {"lr_decay", double(0), false}, {"weight_decay", double(0), false}, {"initial_accumulator_value", double(0), false}, {"eps", double(1e-10), false}, {"maximize", double(false), true}};
+inline constexpr ClassValue kAdagradValues[] = {{"lr", double(1e-2), false},
+                                                {"lr_decay", double(0), false},
+                                                {"weight_decay", double(0), false},
+                                                {"initial_accumulator_value", double(0), false},
+                                                {"eps", double(1e-10), false},
+                                                {"maximize", double(false), true}};
 inline void values_of([[maybe_unused]] const AdagradArgs& a, double* v) {
   v[0] = double(a.lr);
   v[1] = double(a.lr_decay);

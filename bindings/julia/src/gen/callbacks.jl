@@ -3,9 +3,12 @@
 poll_fn(user, ctx) =
     guarded(() -> kept(user)())
 module_pre_hook(user, ctx, m, inputs, n, replacements) =
-    guarded(() -> give_all(replacements, n, kept(user)(share_module(m), borrowed(inputs, n)), "module pre hook"))
+    guarded(() -> give_all(replacements, n, kept(user)(share_module(m), borrowed(inputs, n)),
+        "module pre hook"))
 module_hook(user, ctx, m, inputs, n_inputs, outs, n_outs, replacements) =
-    guarded(() -> give_all(replacements, n_outs, kept(user)(share_module(m), borrowed(inputs, n_inputs), borrowed(outs, n_outs)), "module hook"))
+    guarded(() -> give_all(replacements, n_outs,
+        kept(user)(share_module(m), borrowed(inputs, n_inputs), borrowed(outs, n_outs)),
+        "module hook"))
 grad_hook(user, ctx, grad, replacement) =
     guarded(() -> give(replacement, 1, kept(user)(borrow(grad)), "grad hook"))
 node_hook(user, ctx, grads, n, replacements) =
@@ -25,40 +28,66 @@ backend_free(user, p, bytes) =
 backend_copy(user, ctx, dst, src, bytes, kind) =
     guarded(() -> backend(user).copy(dst, src, bytes, kind))
 backend_compute(user, ctx, op, args, n_args, outs, n_outs) =
-    guarded(() -> give_unless_declined(outs, n_outs, backend(user).compute(unsafe_string(C.tt_op_name(op)), values_of(args, n_args)...), "backend compute"))
+    guarded(() -> give_unless_declined(outs, n_outs,
+        backend(user).compute(unsafe_string(C.tt_op_name(op)), values_of(args, n_args)...),
+        "backend compute"))
 module_forward(user, ctx, m, inputs, n_inputs, outs, cap, n_outs) =
-    guarded(() -> give_all(outs, cap, kept(user).forward(share_module(m), borrowed(inputs, n_inputs)...), "module forward", n_outs))
+    guarded(() -> give_all(outs, cap,
+        kept(user).forward(share_module(m), borrowed(inputs, n_inputs)...), "module forward",
+        n_outs))
 module_copy(user, ctx, new_user) =
     guarded(() -> unsafe_store!(new_user, keep(kept(user))))
 function_forward(user, ctx, f, inputs, n_inputs, outs, n_outs) =
-    guarded(() -> (call = kept(user); give_all(outs, n_outs, call.forward(FunctionContext(f, call.n_saved), borrowed(inputs, n_inputs)...), "function forward")))
+    guarded(() -> (call = kept(user);
+        give_all(outs, n_outs, call.forward(FunctionContext(f, call.n_saved),
+        borrowed(inputs, n_inputs)...), "function forward")))
 function_backward(user, ctx, f, grads, n_outs, input_grads, n_inputs) =
-    guarded(() -> (call = kept(user); give_all(input_grads, n_inputs, call.backward(FunctionContext(f, call.n_saved), borrowed(grads, n_outs)...), "function backward")))
+    guarded(() -> (call = kept(user);
+        give_all(input_grads, n_inputs, call.backward(FunctionContext(f, call.n_saved),
+        borrowed(grads, n_outs)...), "function backward")))
 op_compute(user, ctx, args, n_args, outs, n_outs) =
-    guarded(() -> give_all(outs, n_outs, kept(user).compute(values_of(args, n_args)...), "op compute"))
+    guarded(() -> give_all(outs, n_outs, kept(user).compute(values_of(args, n_args)...),
+        "op compute"))
 op_backward(user, ctx, grads, n_outs, args, n_args, results, input_grads, n_inputs) =
-    guarded(() -> give_all(input_grads, n_inputs, kept(user).backward(borrowed(grads, n_outs), values_of(args, n_args), borrowed(results, n_outs)), "op backward"))
+    guarded(() -> give_all(input_grads, n_inputs, kept(user).backward(borrowed(grads, n_outs),
+        values_of(args, n_args), borrowed(results, n_outs)), "op backward"))
 
 const ENTRY = Dict{Symbol, Ptr{Cvoid}}()
 function make_callbacks()
     DROP[] = @cfunction(forget, Cvoid, (Ptr{Cvoid},))
     ENTRY[:poll_fn] = @cfunction(poll_fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))
-    ENTRY[:module_pre_hook] = @cfunction(module_pre_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
-    ENTRY[:module_hook] = @cfunction(module_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
-    ENTRY[:grad_hook] = @cfunction(grad_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
-    ENTRY[:node_hook] = @cfunction(node_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
-    ENTRY[:accumulate_hook] = @cfunction(accumulate_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}))
-    ENTRY[:optim_closure] = @cfunction(optim_closure, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
-    ENTRY[:lr_lambda_fn] = @cfunction(lr_lambda_fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Float64}))
+    ENTRY[:module_pre_hook] = @cfunction(module_pre_hook, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
+    ENTRY[:module_hook] = @cfunction(module_hook, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64,
+        Ptr{Ptr{Cvoid}}))
+    ENTRY[:grad_hook] = @cfunction(grad_hook, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
+    ENTRY[:node_hook] = @cfunction(node_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+        Int64, Ptr{Ptr{Cvoid}}))
+    ENTRY[:accumulate_hook] = @cfunction(accumulate_hook, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}))
+    ENTRY[:optim_closure] = @cfunction(optim_closure, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
+    ENTRY[:lr_lambda_fn] = @cfunction(lr_lambda_fn, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Float64}))
     ENTRY[:trace_fn] = @cfunction(trace_fn, Cvoid, (Ptr{Cvoid}, Ptr{UInt8}, Ptr{UInt8}, Int32))
     ENTRY[:backend_alloc] = @cfunction(backend_alloc, Ptr{Cvoid}, (Ptr{Cvoid}, Int64))
     ENTRY[:backend_free] = @cfunction(backend_free, Cvoid, (Ptr{Cvoid}, Ptr{Cvoid}, Int64))
-    ENTRY[:backend_copy] = @cfunction(backend_copy, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32))
-    ENTRY[:backend_compute] = @cfunction(backend_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:module_forward] = @cfunction(module_forward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}))
+    ENTRY[:backend_copy] = @cfunction(backend_copy, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32))
+    ENTRY[:backend_compute] = @cfunction(backend_compute, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+    ENTRY[:module_forward] = @cfunction(module_forward, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64,
+        Ptr{Int64}))
     ENTRY[:module_copy] = @cfunction(module_copy, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
-    ENTRY[:function_forward] = @cfunction(function_forward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:function_backward] = @cfunction(function_backward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:op_compute] = @cfunction(op_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:op_backward] = @cfunction(op_backward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Int64))
+    ENTRY[:function_forward] = @cfunction(function_forward, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+    ENTRY[:function_backward] = @cfunction(function_backward, Int32,
+        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+    ENTRY[:op_compute] = @cfunction(op_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value},
+        Int64, Ptr{Ptr{Cvoid}}, Int64))
+    ENTRY[:op_backward] = @cfunction(op_backward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+        Int64, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Int64))
 end

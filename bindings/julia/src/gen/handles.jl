@@ -45,14 +45,16 @@ requires_grad!(self::Tensor, on::Bool=true) = (check(C.tt_requires_grad_(ctx(), 
 "Returns whether operators record gradients."
 is_grad_enabled() = C.tt_grad_enabled(ctx()) != 0
 "Sets whether operators record gradients, and returns the previous setting. A new ctx records."
-set_grad_enabled!(enabled::Bool) = (o = Ref(Int32(0)); check(C.tt_set_grad_enabled(ctx(), enabled, o)); o[] != 0)
+set_grad_enabled!(enabled::Bool) = (o = Ref(Int32(0));
+    check(C.tt_set_grad_enabled(ctx(), enabled, o)); o[] != 0)
 "Returns whether anomaly mode is on."
 is_anomaly_enabled() = C.tt_anomaly_enabled(ctx()) != 0
 """
 Sets anomaly mode, and returns the previous setting. In it backward fails at the first operator
 whose gradient has nan, and names the forward operator.
 """
-set_anomaly_enabled!(enabled::Bool) = (o = Ref(Int32(0)); check(C.tt_set_anomaly_enabled(ctx(), enabled, o)); o[] != 0)
+set_anomaly_enabled!(enabled::Bool) = (o = Ref(Int32(0));
+    check(C.tt_set_anomaly_enabled(ctx(), enabled, o)); o[] != 0)
 "Returns the recorded operator that made the tensor, nothing if the tensor is a leaf."
 grad_fn(self::Tensor) = own_or_nothing(Node, handle_out(o -> C.tt_tensor_grad_fn(ctx(), self, o)))
 "Returns the name of the forward operator."
@@ -60,7 +62,8 @@ name(n::Node) = unsafe_string(C.tt_node_name(n))
 "Returns the number of differentiable inputs."
 num_inputs(n::Node) = Int(C.tt_node_num_inputs(n))
 "Returns the node of an input, nothing if the input is a leaf, or needs no gradient."
-next_function(n::Node, input::Integer) = own_or_nothing(Node, handle_out(o -> C.tt_node_next(ctx(), n, input - 1, o)))
+next_function(n::Node, input::Integer) = own_or_nothing(Node,
+    handle_out(o -> C.tt_node_next(ctx(), n, input - 1, o)))
 """
     register_hook(t) do grad … end
 
@@ -74,7 +77,8 @@ register_hook(f, self::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, self
 Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns the id
 of the hook.
 """
-register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook, leaf, :accumulate_hook, f)
+register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook,
+    leaf, :accumulate_hook, f)
 "Returns the class of the module, such as \"Linear\"."
 module_type(m::Module) = unsafe_string(C.tt_module_type(m))
 "Sets training mode for the module and all modules below it. A new module is in training mode."
@@ -101,33 +105,42 @@ child_name(m::Module, i::Integer) = unsafe_string(C.tt_module_child_name(m, i - 
 "Returns the i-th child."
 child(m::Module, i::Integer) = own(Module, handle_out(o -> C.tt_module_child(ctx(), m, i - 1, o)))
 "Returns the module at a path such as \"layers.0\"; fails with OutOfRangeError if it is absent."
-get_submodule(m::Module, path::Union{AbstractString, Symbol}) = own(Module, handle_out(o -> C.tt_module_get_submodule(ctx(), m, String(path), o)))
+get_submodule(m::Module, path::Union{AbstractString, Symbol}) = own(Module,
+    handle_out(o -> C.tt_module_get_submodule(ctx(), m, String(path), o)))
 """
 Returns the parameter or buffer at a path such as \"layers.0.weight\", nothing if it is declared,
 but absent.
 """
-get_tensor(m::Module, path::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o -> C.tt_module_get_tensor(ctx(), m, String(path), o)))
+get_tensor(m::Module, path::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o ->
+    C.tt_module_get_tensor(ctx(), m, String(path), o)))
 """
 Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. If
 `tensor` is nothing: the parameter is declared, but absent.
 """
-register_parameter!(m::Module, name::Union{AbstractString, Symbol}, tensor::Union{Tensor, Nothing}) = (check(C.tt_module_register_parameter(ctx(), m, String(name), optional(tensor))); m)
+register_parameter!(m::Module, name::Union{AbstractString, Symbol},
+    tensor::Union{Tensor, Nothing}) = (check(C.tt_module_register_parameter(ctx(), m, String(name),
+    optional(tensor))); m)
 """
 Sets or adds a buffer: a tensor that is no parameter. A state dict has it only if it is persistent.
 If `tensor` is nothing: the buffer is declared, but absent.
 """
-register_buffer!(m::Module, name::Union{AbstractString, Symbol}, tensor::Union{Tensor, Nothing}; persistent::Bool=true) = (check(C.tt_module_register_buffer(ctx(), m, String(name), optional(tensor), persistent)); m)
+register_buffer!(m::Module, name::Union{AbstractString, Symbol}, tensor::Union{Tensor, Nothing};
+    persistent::Bool=true) = (check(C.tt_module_register_buffer(ctx(), m, String(name),
+    optional(tensor), persistent)); m)
 """
 Sets or adds a child under a name without dots. A child may have several parents, but must not be
 above itself.
 """
-register_module!(m::Module, name::Union{AbstractString, Symbol}, child::Module) = (check(C.tt_module_register_module(ctx(), m, String(name), child)); m)
+register_module!(m::Module, name::Union{AbstractString, Symbol},
+    child::Module) = (check(C.tt_module_register_module(ctx(), m, String(name), child)); m)
 "Lists the parameters, each once, even if it has several names."
 parameters(m::Module) = list_out((outs, cap, n) -> C.tt_module_parameters(ctx(), m, outs, cap, n))
 "Lists the parameters, each once, under its first name."
-named_parameters(m::Module) = pairs_of(own(StateDict, handle_out(o -> C.tt_module_named_parameters(ctx(), m, o))))
+named_parameters(m::Module) = pairs_of(own(StateDict,
+    handle_out(o -> C.tt_module_named_parameters(ctx(), m, o))))
 "Lists the buffers by name."
-named_buffers(m::Module) = pairs_of(own(StateDict, handle_out(o -> C.tt_module_named_buffers(ctx(), m, o))))
+named_buffers(m::Module) = pairs_of(own(StateDict,
+    handle_out(o -> C.tt_module_named_buffers(ctx(), m, o))))
 """
 Returns the parameters and persistent buffers under all their names. They share memory with the
 module.
@@ -139,14 +152,16 @@ state_dict(m::Module) = own(StateDict, handle_out(o -> C.tt_module_state_dict(ct
 Registers a callback that sees the inputs before forward and may replace them. Returns the id of the
 hook, which removes it later.
 """
-register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
+register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook,
+    C.tt_module_remove_hook, m, :module_pre_hook, f)
 """
     register_forward_hook(m) do m, inputs, outputs … end
 
 Registers a callback that sees inputs and outputs after forward and may replace the outputs. Returns
 the id of the hook.
 """
-register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook, C.tt_module_remove_hook, m, :module_hook, f)
+register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook,
+    C.tt_module_remove_hook, m, :module_hook, f)
 """
     register_full_backward_pre_hook(m) do m, grad_outputs … end
 
@@ -154,7 +169,8 @@ Registers a callback that sees the gradients of the module's outputs in backward
 its inputs are computed, and may replace them. It applies to calls that are recorded from now on; an
 output without a gradient has nothing. Returns the id of the hook.
 """
-register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook, C.tt_module_remove_hook, m, :module_pre_hook, f)
+register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook,
+    C.tt_module_remove_hook, m, :module_pre_hook, f)
 """
     register_full_backward_hook(m) do m, grad_outputs, grad_inputs … end
 
@@ -163,25 +179,32 @@ and may replace those of the inputs by tensors of the same shape and dtype. It a
 are recorded from now on. An output without a gradient has nothing; so have all inputs if none needs
 a gradient, otherwise an input without one has zeros. Returns the id of the hook.
 """
-register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook, C.tt_module_remove_hook, m, :module_hook, f)
+register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook,
+    C.tt_module_remove_hook, m, :module_hook, f)
 "Returns the number of groups."
 num_groups(opt::Optimizer) = Int(C.tt_optim_num_groups(opt))
 "Returns the number of parameters in all groups."
 num_parameters(opt::Optimizer) = Int(C.tt_optim_num_params(opt))
 "Returns a parameter by its number, counted through all groups."
-parameter(opt::Optimizer, param::Integer) = wrap(handle_out(o -> C.tt_optim_param(ctx(), opt, param - 1, o)))
+parameter(opt::Optimizer,
+    param::Integer) = wrap(handle_out(o -> C.tt_optim_param(ctx(), opt, param - 1, o)))
 "Clears the gradients of all parameters or, if set_to_none is not set, fills them with 0."
-zero_grad!(opt::Optimizer; set_to_none::Bool=true) = check(C.tt_optim_zero_grad(ctx(), opt, set_to_none))
+zero_grad!(opt::Optimizer; set_to_none::Bool=true) = check(C.tt_optim_zero_grad(ctx(), opt,
+    set_to_none))
 """
 Returns a state of a parameter by name: exp_avg, momentum_buffer, step, … It is shared with the
 optimizer; step is a copy, in float32, nothing if there is none yet.
 """
-get_state(opt::Optimizer, param::Integer, name::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o -> C.tt_optim_get_state(ctx(), opt, param - 1, String(name), o)))
+get_state(opt::Optimizer, param::Integer,
+    name::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o ->
+    C.tt_optim_get_state(ctx(), opt, param - 1, String(name), o)))
 """
 Replaces a state of a parameter by a copy of value, in the parameter's dtype, device and layout. If
 `value` is nothing: removes it.
 """
-set_state!(opt::Optimizer, param::Integer, name::Union{AbstractString, Symbol}, value::Union{Tensor, Nothing}) = check(C.tt_optim_set_state(ctx(), opt, param - 1, String(name), optional(value)))
+set_state!(opt::Optimizer, param::Integer, name::Union{AbstractString, Symbol},
+    value::Union{Tensor, Nothing}) = check(C.tt_optim_set_state(ctx(), opt, param - 1, String(name),
+    optional(value)))
 "Advances to the next epoch. Call it after the step of the optimizer."
 step!(s::Scheduler) = check(C.tt_scheduler_step(ctx(), s))
 "Moves to a given epoch, by the closed form if the schedule has one."
@@ -195,7 +218,8 @@ Base.length(state::StateDict) = Int(C.tt_state_dict_size(state))
 "Returns the name of the i-th tensor, nothing if there is no i-th tensor."
 name_at(state::StateDict, i::Integer) = unsafe_string(C.tt_state_dict_name(state, i - 1))
 "Returns the i-th tensor."
-tensor_at(state::StateDict, i::Integer) = wrap(handle_out(o -> C.tt_state_dict_get(ctx(), state, i - 1, o)))
+tensor_at(state::StateDict,
+    i::Integer) = wrap(handle_out(o -> C.tt_state_dict_get(ctx(), state, i - 1, o)))
 """
 Returns how the tensors are arranged in the torch.save file that they were loaded from, as JSON,
 nothing if they were not loaded from such a file.
@@ -208,16 +232,19 @@ Returns the name of the i-th tensor, in the order of the file, nothing if there 
 """
 name_at(f::SafeTensors, i::Integer) = unsafe_string(C.tt_safetensors_name(f, i - 1))
 "Returns the i-th tensor, on the CPU."
-tensor_at(f::SafeTensors, i::Integer) = wrap(handle_out(o -> C.tt_safetensors_get(ctx(), f, i - 1, o)))
+tensor_at(f::SafeTensors,
+    i::Integer) = wrap(handle_out(o -> C.tt_safetensors_get(ctx(), f, i - 1, o)))
 """
 Loads all tensors of a file of torch.save (.pt, .pth) to the CPU, and its structure. Each tensor is
 named by the path of its first place (\"model.fc.weight\", \"groups.0\"; \"tensor\" if it is the
 whole content). Tensors that share memory in the file share it; views and requires_grad are kept. No
 code of the file is run; FormatError names the byte and the reason.
 """
-torch_load(path::Union{AbstractString, Symbol}) = own(StateDict, handle_out(o -> C.tt_torch_load(ctx(), String(path), o)))
+torch_load(path::Union{AbstractString, Symbol}) = own(StateDict,
+    handle_out(o -> C.tt_torch_load(ctx(), String(path), o)))
 "Makes a generator with a seed."
-Generator(seed::Integer) = own(Generator, handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))
+Generator(seed::Integer) = own(Generator,
+    handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))
 "Returns the generator of the ctx."
 Generator() = own(Generator, handle_out(o -> C.tt_ctx_generator(ctx(), o)))
 "Sets the number of threads that compute in the runtime."
@@ -230,7 +257,8 @@ limit.
 """
 set_memory_limit!(bytes::Integer) = check(C.tt_set_memory_limit(ctx(), bytes))
 "Loads the library that computes on CUDA devices. If `path` is nothing: libtt_cuda.so."
-load_cuda(path::Union{AbstractString, Symbol, Nothing}=nothing) = check(C.tt_load_cuda(ctx(), text_or_null(path)))
+load_cuda(path::Union{AbstractString, Symbol, Nothing}=nothing) = check(C.tt_load_cuda(ctx(),
+    text_or_null(path)))
 "Makes a token that can cancel calls; it is not set."
 CancelToken() = own(CancelToken, handle_out(o -> C.tt_cancel_new(ctx(), o)))
 """

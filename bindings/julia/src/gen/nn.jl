@@ -3,8 +3,8 @@
 """
     Sequential()
 
-Calls its children in order and passes the result of each to the next. Children are added by tt_module_append
-or by name.
+Calls its children in order and passes the result of each to the next. Children are added by
+tt_module_append or by name.
 """
 function Sequential()
     return own(Module, handle_out(o -> C.tt_nn_sequential(ctx(), o)))
@@ -40,9 +40,9 @@ end
 """
     Linear(in_features, out_features; bias=true, device=nothing, dtype=nothing)
 
-Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features). weight is
-(out_features, in_features) and bias is (out_features); both are initialized uniformly in [-k, k] with k =
-1/sqrt(in_features).
+Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features). weight
+is (out_features, in_features) and bias is (out_features); both are initialized uniformly in [-k, k]
+with k = 1/sqrt(in_features).
 
 - `in_features`: size of the last dimension of the input
 - `out_features`: size of the last dimension of the result
@@ -50,20 +50,25 @@ Computes input @ weight.T + bias for input (*, in_features); the result is (*, o
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function Linear(in_features::Integer, out_features::Integer; bias::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_linear_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias), device_struct(device), dtype_code(dtype)))
-    return own(Module, handle_out(o -> C.tt_nn_linear(ctx(), i64(in_features), i64(out_features), opts, o)))
+function Linear(in_features::Integer, out_features::Integer; bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_linear_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_linear(ctx(), i64(in_features), i64(out_features), opts, o)))
 end
 
 """
-    Embedding(num_embeddings, embedding_dim; padding_idx=nothing, max_norm=nothing, norm_type=2.0, scale_grad_by_freq=false, sparse=false, device=nothing, dtype=nothing)
+    Embedding(num_embeddings, embedding_dim; padding_idx=nothing, max_norm=nothing, norm_type=2.0,
+        scale_grad_by_freq=false, sparse=false, device=nothing, dtype=nothing)
 
-Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*, embedding_dim). weight
-is initialized from the standard normal distribution.
+Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*,
+embedding_dim). weight is initialized from the standard normal distribution.
 
 - `num_embeddings`: number of rows, so that indices are in [0, num_embeddings)
 - `embedding_dim`: size of a row
-- `padding_idx`: index of a row that is initialized to 0 and gets no gradient; negative counts from the end
+- `padding_idx`: index of a row that is initialized to 0 and gets no gradient; negative counts from
+  the end
 - `max_norm`: rows that are looked up are first rescaled in place to at most this norm
 - `norm_type`: the p of the p-norm for max_norm
 - `scale_grad_by_freq`: whether to divide the gradient of a row by how often the batch looks it up
@@ -71,16 +76,23 @@ is initialized from the standard normal distribution.
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function Embedding(num_embeddings::Integer, embedding_dim::Integer; padding_idx::Union{Integer, Nothing}=nothing, max_norm::Union{Real, Nothing}=nothing, norm_type::Real=2.0, scale_grad_by_freq::Bool=false, sparse::Bool=false, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_embedding_opts(UInt64(28) | given(padding_idx, 0) | given(max_norm, 1) | given(device, 5) | given(dtype, 6), c_index_of(padding_idx), f64(max_norm), f64(norm_type), flag(scale_grad_by_freq), flag(sparse), device_struct(device), dtype_code(dtype)))
-    return own(Module, handle_out(o -> C.tt_nn_embedding(ctx(), i64(num_embeddings), i64(embedding_dim), opts, o)))
+function Embedding(num_embeddings::Integer, embedding_dim::Integer;
+    padding_idx::Union{Integer, Nothing}=nothing, max_norm::Union{Real, Nothing}=nothing,
+    norm_type::Real=2.0, scale_grad_by_freq::Bool=false, sparse::Bool=false,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_embedding_opts(UInt64(28) | given(padding_idx, 0) | given(max_norm, 1) |
+        given(device, 5) | given(dtype, 6), c_index_of(padding_idx), f64(max_norm), f64(norm_type),
+        flag(scale_grad_by_freq), flag(sparse), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_embedding(ctx(), i64(num_embeddings), i64(embedding_dim), opts, o)))
 end
 
 """
-    LayerNorm(normalized_shape, eps=1e-5; elementwise_affine=true, bias=true, device=nothing, dtype=nothing)
+    LayerNorm(normalized_shape, eps=1e-5; elementwise_affine=true, bias=true, device=nothing,
+        dtype=nothing)
 
-Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the last dimensions,
-whose sizes are normalized_shape. weight and bias have the shape normalized_shape.
+Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the last
+dimensions, whose sizes are normalized_shape. weight and bias have the shape normalized_shape.
 
 - `normalized_shape`: sizes of the last dimensions, over which to normalize
 - `eps`: added to the variance for numerical stability
@@ -89,17 +101,22 @@ whose sizes are normalized_shape. weight and bias have the shape normalized_shap
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function LayerNorm(normalized_shape::Ints, eps_=1e-5; eps::Real=eps_, elementwise_affine::Bool=true, bias::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+function LayerNorm(normalized_shape::Ints, eps_=1e-5; eps::Real=eps_, elementwise_affine::Bool=true,
+    bias::Bool=true, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
     normalized_shape_v = ints(normalized_shape)
-    opts = Ref(C.tt_nn_layer_norm_opts(UInt64(7) | given(device, 3) | given(dtype, 4), f64(eps), flag(elementwise_affine), flag(bias), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve normalized_shape_v handle_out(o -> C.tt_nn_layer_norm(ctx(), normalized_shape_v, length(normalized_shape_v), opts, o)))
+    opts = Ref(C.tt_nn_layer_norm_opts(UInt64(7) | given(device, 3) | given(dtype, 4), f64(eps),
+        flag(elementwise_affine), flag(bias), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        GC.@preserve normalized_shape_v handle_out(o -> C.tt_nn_layer_norm(ctx(),
+        normalized_shape_v, length(normalized_shape_v), opts, o)))
 end
 
 """
     Dropout(p=0.5; inplace=false)
 
-In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In evaluation,
-returns its input.
+In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In
+evaluation, returns its input.
 
 - `p`: probability of an element to be zeroed, in [0, 1]
 - `inplace`: whether to write the result into the input
@@ -162,8 +179,8 @@ end
 """
     GELU(; approximate=\"none\")
 
-Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the standard normal
-distribution.
+Computes x * Phi(x), elementwise, where Phi is the cumulative distribution function of the standard
+normal distribution.
 
 - `approximate`: none: the exact function; tanh: its approximation by tanh
 """
@@ -242,7 +259,8 @@ Computes min(max(x, min_val), max_val), elementwise.
 - `max_val`: largest result
 - `inplace`: whether to write the result into the input
 """
-function Hardtanh(min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_, inplace::Bool=false)
+function Hardtanh(min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_,
+    inplace::Bool=false)
     opts = Ref(C.tt_nn_hardtanh_opts(UInt64(7), f64(min_val), f64(max_val), flag(inplace)))
     return own(Module, handle_out(o -> C.tt_nn_hardtanh(ctx(), opts, o)))
 end
@@ -291,7 +309,8 @@ end
 
 Computes exp(x) / sum(exp(x)), with the sum along dim.
 
-- `dim`: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions, else 1
+- `dim`: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+  dimensions, else 1
 """
 function Softmax(dim_=nothing; dim::Union{Integer, Nothing}=dim_)
     opts = Ref(C.tt_nn_softmax_opts(given(dim, 0), c_dim(dim)))
@@ -303,8 +322,8 @@ end
 
 Computes log(softmax(x)) along dim.
 
-- `dim`: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3 dimensions,
-  else 1
+- `dim`: dimension along which the probabilities sum to 1; if absent, 0 for inputs of 0, 1 or 3
+  dimensions, else 1
 """
 function LogSoftmax(dim_=nothing; dim::Union{Integer, Nothing}=dim_)
     opts = Ref(C.tt_nn_log_softmax_opts(given(dim, 0), c_dim(dim)))
@@ -319,7 +338,8 @@ Merges the dimensions from start_dim to end_dim into one.
 - `start_dim`: first dimension to merge
 - `end_dim`: last dimension to merge
 """
-function Flatten(start_dim_=2, end_dim_=-1; start_dim::Integer=start_dim_, end_dim::Integer=end_dim_)
+function Flatten(start_dim_=2, end_dim_=-1; start_dim::Integer=start_dim_,
+    end_dim::Integer=end_dim_)
     opts = Ref(C.tt_nn_flatten_opts(UInt64(3), c_dim(start_dim), c_dim(end_dim)))
     return own(Module, handle_out(o -> C.tt_nn_flatten(ctx(), opts, o)))
 end
@@ -357,7 +377,8 @@ Computes, with d = |input - target|, 0.5 * d^2 / beta if d < beta, else d - 0.5 
 - `beta`: value of |input - target| at which the loss becomes linear; not negative
 """
 function SmoothL1Loss(; reduction::Union{AbstractString, Symbol}="mean", beta::Real=1.0)
-    opts = Ref(C.tt_nn_smooth_l1_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"), f64(beta)))
+    opts = Ref(C.tt_nn_smooth_l1_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"),
+        f64(beta)))
     return own(Module, handle_out(o -> C.tt_nn_smooth_l1_loss(ctx(), opts, o)))
 end
 
@@ -370,36 +391,44 @@ Computes, with d = |input - target|, 0.5 * d^2 if d <= delta, else delta * (d - 
 - `delta`: value of |input - target| at which the loss becomes linear; positive
 """
 function HuberLoss(; reduction::Union{AbstractString, Symbol}="mean", delta::Real=1.0)
-    opts = Ref(C.tt_nn_huber_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"), f64(delta)))
+    opts = Ref(C.tt_nn_huber_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"),
+        f64(delta)))
     return own(Module, handle_out(o -> C.tt_nn_huber_loss(ctx(), opts, o)))
 end
 
 """
     BCELoss(weight=nothing; reduction=\"mean\")
 
-Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 - target) * log(1
-- input)).
+Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 -
+target) * log(1 - input)).
 
 - `weight`: weight of each element, broadcast to input
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
-function BCELoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{AbstractString, Symbol}="mean")
-    opts = Ref(C.tt_nn_bce_loss_opts(UInt64(2) | given(weight, 0), handle(weight), choice(REDUCTION, reduction, "reduction")))
+function BCELoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_bce_loss_opts(UInt64(2) | given(weight, 0), handle(weight),
+        choice(REDUCTION, reduction, "reduction")))
     return own(Module, GC.@preserve weight handle_out(o -> C.tt_nn_bce_loss(ctx(), opts, o)))
 end
 
 """
     BCEWithLogitsLoss(weight=nothing; reduction=\"mean\", pos_weight=nothing)
 
-Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable operation.
+Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable
+operation.
 
 - `weight`: weight of each element, broadcast to input
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 - `pos_weight`: weight of positive targets, broadcast to input
 """
-function BCEWithLogitsLoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{AbstractString, Symbol}="mean", pos_weight::Union{Tensor, Nothing}=nothing)
-    opts = Ref(C.tt_nn_bce_with_logits_loss_opts(UInt64(2) | given(weight, 0) | given(pos_weight, 2), handle(weight), choice(REDUCTION, reduction, "reduction"), handle(pos_weight)))
-    return own(Module, GC.@preserve weight pos_weight handle_out(o -> C.tt_nn_bce_with_logits_loss(ctx(), opts, o)))
+function BCEWithLogitsLoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_,
+    reduction::Union{AbstractString, Symbol}="mean", pos_weight::Union{Tensor, Nothing}=nothing)
+    opts = Ref(C.tt_nn_bce_with_logits_loss_opts(UInt64(2) | given(weight, 0) | given(pos_weight,
+        2), handle(weight), choice(REDUCTION, reduction, "reduction"), handle(pos_weight)))
+    return own(Module,
+        GC.@preserve weight pos_weight handle_out(o -> C.tt_nn_bce_with_logits_loss(ctx(), opts,
+        o)))
 end
 
 """
@@ -407,51 +436,61 @@ end
 
 Kullback-Leibler divergence: target * (log(target) - input), where input holds log-probabilities.
 
-- `reduction`: none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by the batch
-  size
+- `reduction`: none: each element; mean: their mean; sum: their sum; batchmean: their sum divided by
+  the batch size
 - `log_target`: whether target holds log-probabilities, too
 """
 function KLDivLoss(; reduction::Union{AbstractString, Symbol}="mean", log_target::Bool=false)
-    opts = Ref(C.tt_nn_kl_div_loss_opts(UInt64(3), choice(KLREDUCTION, reduction, "reduction"), flag(log_target)))
+    opts = Ref(C.tt_nn_kl_div_loss_opts(UInt64(3), choice(KLREDUCTION, reduction, "reduction"),
+        flag(log_target)))
     return own(Module, handle_out(o -> C.tt_nn_kl_div_loss(ctx(), opts, o)))
 end
 
 """
     NLLLoss(weight=nothing, ignore_index=-100; reduction=\"mean\")
 
-Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N, C) or (N, C,
-d1, ...) and holds log-probabilities.
+Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N, C)
+or (N, C, d1, ...) and holds log-probabilities.
 
 - `weight`: weight of each class, (C)
 - `ignore_index`: targets of this value do not contribute to the loss
 - `reduction`: none: the loss of each target; mean: their mean, weighted by class; sum: their sum
 """
-function NLLLoss(weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{AbstractString, Symbol}="mean")
-    opts = Ref(C.tt_nn_nll_loss_opts(UInt64(6) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction")))
+function NLLLoss(weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_,
+    ignore_index::Integer=ignore_index_, reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_nll_loss_opts(UInt64(6) | given(weight, 0), handle(weight),
+        i64(ignore_index), choice(REDUCTION, reduction, "reduction")))
     return own(Module, GC.@preserve weight handle_out(o -> C.tt_nn_nll_loss(ctx(), opts, o)))
 end
 
 """
     CrossEntropyLoss(weight=nothing, ignore_index=-100; reduction=\"mean\", label_smoothing=0.0)
 
-Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class indices, (), (N) or
-(N, d1, ...), or probabilities of the shape of the input.
+Cross entropy between logits, (C), (N, C) or (N, C, d1, ...), and targets, which are class indices,
+(), (N) or (N, d1, ...), or probabilities of the shape of the input.
 
 - `weight`: weight of each class, (C)
 - `ignore_index`: targets of this value do not contribute to the loss
-- `reduction`: none: the loss of each target; mean: their mean, weighted by class for indices; sum: their sum
+- `reduction`: none: the loss of each target; mean: their mean, weighted by class for indices; sum:
+  their sum
 - `label_smoothing`: share of each target that is distributed evenly over the classes, in [0, 1]
 """
-function CrossEntropyLoss(weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{AbstractString, Symbol}="mean", label_smoothing::Real=0.0)
-    opts = Ref(C.tt_nn_cross_entropy_loss_opts(UInt64(14) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
-    return own(Module, GC.@preserve weight handle_out(o -> C.tt_nn_cross_entropy_loss(ctx(), opts, o)))
+function CrossEntropyLoss(weight_=nothing, ignore_index_=-100;
+    weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_,
+    reduction::Union{AbstractString, Symbol}="mean", label_smoothing::Real=0.0)
+    opts = Ref(C.tt_nn_cross_entropy_loss_opts(UInt64(14) | given(weight, 0), handle(weight),
+        i64(ignore_index), choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
+    return own(Module,
+        GC.@preserve weight handle_out(o -> C.tt_nn_cross_entropy_loss(ctx(), opts, o)))
 end
 
 """
-    MultiheadAttention(embed_dim, num_heads, dropout=0.0; bias=true, add_bias_kv=false, add_zero_attn=false, kdim=nothing, vdim=nothing, batch_first=false, device=nothing, dtype=nothing)
+    MultiheadAttention(embed_dim, num_heads, dropout=0.0; bias=true, add_bias_kv=false,
+        add_zero_attn=false, kdim=nothing, vdim=nothing, batch_first=false, device=nothing,
+        dtype=nothing)
 
-Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if batch_first, or
-(L, E). Returns the result and the attention weights, averaged over the heads;
+Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
+batch_first, or (L, E). Returns the result and the attention weights, averaged over the heads;
 tt_nn_multihead_attention_forward has more options.
 
 - `embed_dim`: E, the number of features; a multiple of num_heads
@@ -466,17 +505,27 @@ tt_nn_multihead_attention_forward has more options.
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function MultiheadAttention(embed_dim::Integer, num_heads::Integer, dropout_=0.0; dropout::Real=dropout_, bias::Bool=true, add_bias_kv::Bool=false, add_zero_attn::Bool=false, kdim::Union{Integer, Nothing}=nothing, vdim::Union{Integer, Nothing}=nothing, batch_first::Bool=false, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_multihead_attention_opts(UInt64(79) | given(kdim, 4) | given(vdim, 5) | given(device, 7) | given(dtype, 8), f64(dropout), flag(bias), flag(add_bias_kv), flag(add_zero_attn), i64(kdim), i64(vdim), flag(batch_first), device_struct(device), dtype_code(dtype)))
-    return own(Module, handle_out(o -> C.tt_nn_multihead_attention(ctx(), i64(embed_dim), i64(num_heads), opts, o)))
+function MultiheadAttention(embed_dim::Integer, num_heads::Integer, dropout_=0.0;
+    dropout::Real=dropout_, bias::Bool=true, add_bias_kv::Bool=false, add_zero_attn::Bool=false,
+    kdim::Union{Integer, Nothing}=nothing, vdim::Union{Integer, Nothing}=nothing,
+    batch_first::Bool=false, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_multihead_attention_opts(UInt64(79) | given(kdim, 4) | given(vdim, 5) |
+        given(device, 7) | given(dtype, 8), f64(dropout), flag(bias), flag(add_bias_kv),
+        flag(add_zero_attn), i64(kdim), i64(vdim), flag(batch_first), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_multihead_attention(ctx(), i64(embed_dim), i64(num_heads), opts,
+        o)))
 end
 
 """
-    Conv1d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
+    Conv1d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
+        bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
 Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is (out_channels,
-in_channels / groups, kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k),
-sqrt(k)] with k = groups / (in_channels * kernel_size).
+in_channels / groups, kernel_size) and bias is (out_channels); both are initialized uniformly in
+[-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -484,253 +533,349 @@ sqrt(k)] with k = groups / (in_channels * kernel_size).
 - `stride`: step between windows
 - `padding`: number of elements added to both ends of each spatial dimension
 - `dilation`: distance between the input elements that a filter reads
-- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `groups`: number of blocked connections from input to output channels; divides both numbers of
+  channels
 - `bias`: whether to learn an additive bias
 - `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
-- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input and needs
-  a stride of 1
+- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input
+  and needs a stride of 1
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function Conv1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true, padding_mode::Union{AbstractString, Symbol}="zeros", auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+function Conv1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1,
+    padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true,
+    padding_mode::Union{AbstractString, Symbol}="zeros",
+    auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_conv1d_opts(UInt64(127) | given(device, 7) | given(dtype, 8), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), i64(groups), flag(bias), choice(PADDINGMODE, padding_mode, "padding_mode"), choice(AUTOPADDING, auto_padding, "auto_padding"), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o -> C.tt_nn_conv1d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_conv1d_opts(UInt64(127) | given(device, 7) | given(dtype, 8),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(dilation_v), length(dilation_v), i64(groups), flag(bias),
+        choice(PADDINGMODE, padding_mode, "padding_mode"),
+        choice(AUTOPADDING, auto_padding, "auto_padding"), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o ->
+        C.tt_nn_conv1d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
+        length(kernel_size_v), opts, o)))
 end
 
 """
-    Conv2d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
+    Conv2d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
+        bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is (out_channels,
-in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized
-uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size[0] * kernel_size[1]).
-
-- `in_channels`: number of channels of the input
-- `out_channels`: number of channels of the result
-- `kernel_size`: size of the filters: (height, width), or one number for both
-- `stride`: step between windows
-- `padding`: number of elements added to both ends of each spatial dimension
-- `dilation`: distance between the input elements that a filter reads
-- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
-- `bias`: whether to learn an additive bias
-- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
-- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input and needs
-  a stride of 1
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function Conv2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true, padding_mode::Union{AbstractString, Symbol}="zeros", auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    kernel_size_v = ints(kernel_size)
-    stride_v = ints(stride)
-    padding_v = ints(padding)
-    dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_conv2d_opts(UInt64(127) | given(device, 7) | given(dtype, 8), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), i64(groups), flag(bias), choice(PADDINGMODE, padding_mode, "padding_mode"), choice(AUTOPADDING, auto_padding, "auto_padding"), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o -> C.tt_nn_conv2d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v, length(kernel_size_v), opts, o)))
-end
-
-"""
-    Conv3d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
-
-Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight is
-(out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is
-(out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels *
-kernel_size[0] * kernel_size[1] * kernel_size[2]).
-
-- `in_channels`: number of channels of the input
-- `out_channels`: number of channels of the result
-- `kernel_size`: size of the filters: (depth, height, width), or one number for all
-- `stride`: step between windows
-- `padding`: number of elements added to both ends of each spatial dimension
-- `dilation`: distance between the input elements that a filter reads
-- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
-- `bias`: whether to learn an additive bias
-- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
-- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input and needs
-  a stride of 1
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function Conv3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true, padding_mode::Union{AbstractString, Symbol}="zeros", auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    kernel_size_v = ints(kernel_size)
-    stride_v = ints(stride)
-    padding_v = ints(padding)
-    dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_conv3d_opts(UInt64(127) | given(device, 7) | given(dtype, 8), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), i64(groups), flag(bias), choice(PADDINGMODE, padding_mode, "padding_mode"), choice(AUTOPADDING, auto_padding, "auto_padding"), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o -> C.tt_nn_conv3d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v, length(kernel_size_v), opts, o)))
-end
-
-"""
-    ConvTranspose1d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
-
-Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a convolution with
-respect to its input. weight is (in_channels, out_channels / groups, kernel_size) and bias is (out_channels);
-both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size).
-
-- `in_channels`: number of channels of the input
-- `out_channels`: number of channels of the result
-- `kernel_size`: size of the filters: one number
-- `stride`: step between windows in the result
-- `padding`: number of elements removed from both ends of each spatial dimension of the result
-- `output_padding`: size added to one end of each spatial dimension of the result; less than stride or
-  dilation
-- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
-- `bias`: whether to learn an additive bias
-- `dilation`: distance between the elements of the result that a filter writes
-- `padding_mode`: must be zeros
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function ConvTranspose1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true, dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    kernel_size_v = ints(kernel_size)
-    stride_v = ints(stride)
-    padding_v = ints(padding)
-    output_padding_v = ints(output_padding)
-    dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_conv_transpose1d_opts(UInt64(127) | given(device, 7) | given(dtype, 8), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v), i64(groups), flag(bias), pointer(dilation_v), length(dilation_v), choice(PADDINGMODE, padding_mode, "padding_mode"), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v output_padding_v dilation_v handle_out(o -> C.tt_nn_conv_transpose1d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v, length(kernel_size_v), opts, o)))
-end
-
-"""
-    ConvTranspose2d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
-
-Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a convolution with
-respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0], kernel_size[1]) and bias
-is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels *
+Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is
+(out_channels, in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels);
+both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels *
 kernel_size[0] * kernel_size[1]).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
 - `kernel_size`: size of the filters: (height, width), or one number for both
+- `stride`: step between windows
+- `padding`: number of elements added to both ends of each spatial dimension
+- `dilation`: distance between the input elements that a filter reads
+- `groups`: number of blocked connections from input to output channels; divides both numbers of
+  channels
+- `bias`: whether to learn an additive bias
+- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
+- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input
+  and needs a stride of 1
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function Conv2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1,
+    padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true,
+    padding_mode::Union{AbstractString, Symbol}="zeros",
+    auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_nn_conv2d_opts(UInt64(127) | given(device, 7) | given(dtype, 8),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(dilation_v), length(dilation_v), i64(groups), flag(bias),
+        choice(PADDINGMODE, padding_mode, "padding_mode"),
+        choice(AUTOPADDING, auto_padding, "auto_padding"), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o ->
+        C.tt_nn_conv2d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
+        length(kernel_size_v), opts, o)))
+end
+
+"""
+    Conv3d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
+        bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
+
+Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight is
+(out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is
+(out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels
+* kernel_size[0] * kernel_size[1] * kernel_size[2]).
+
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: (depth, height, width), or one number for all
+- `stride`: step between windows
+- `padding`: number of elements added to both ends of each spatial dimension
+- `dilation`: distance between the input elements that a filter reads
+- `groups`: number of blocked connections from input to output channels; divides both numbers of
+  channels
+- `bias`: whether to learn an additive bias
+- `padding_mode`: how padding is filled: zeros, reflect, replicate or circular
+- `auto_padding`: replaces padding: valid pads nothing, same makes the result as large as the input
+  and needs a stride of 1
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function Conv3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1,
+    padding::Ints=0, dilation::Ints=1, groups::Integer=1, bias::Bool=true,
+    padding_mode::Union{AbstractString, Symbol}="zeros",
+    auto_padding::Union{AbstractString, Symbol}="none", device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_nn_conv3d_opts(UInt64(127) | given(device, 7) | given(dtype, 8),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(dilation_v), length(dilation_v), i64(groups), flag(bias),
+        choice(PADDINGMODE, padding_mode, "padding_mode"),
+        choice(AUTOPADDING, auto_padding, "auto_padding"), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o ->
+        C.tt_nn_conv3d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
+        length(kernel_size_v), opts, o)))
+end
+
+"""
+    ConvTranspose1d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
+        groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
+
+Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a convolution
+with respect to its input. weight is (in_channels, out_channels / groups, kernel_size) and bias is
+(out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
+(out_channels * kernel_size).
+
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: one number
 - `stride`: step between windows in the result
 - `padding`: number of elements removed from both ends of each spatial dimension of the result
-- `output_padding`: size added to one end of each spatial dimension of the result; less than stride or
-  dilation
-- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `output_padding`: size added to one end of each spatial dimension of the result; less than stride
+  or dilation
+- `groups`: number of blocked connections from input to output channels; divides both numbers of
+  channels
 - `bias`: whether to learn an additive bias
 - `dilation`: distance between the elements of the result that a filter writes
 - `padding_mode`: must be zeros
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function ConvTranspose2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true, dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+function ConvTranspose1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints;
+    stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true,
+    dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros",
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     output_padding_v = ints(output_padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_conv_transpose2d_opts(UInt64(127) | given(device, 7) | given(dtype, 8), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v), i64(groups), flag(bias), pointer(dilation_v), length(dilation_v), choice(PADDINGMODE, padding_mode, "padding_mode"), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v output_padding_v dilation_v handle_out(o -> C.tt_nn_conv_transpose2d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_conv_transpose1d_opts(UInt64(127) | given(device, 7) | given(dtype, 8),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(output_padding_v), length(output_padding_v), i64(groups), flag(bias),
+        pointer(dilation_v), length(dilation_v), choice(PADDINGMODE, padding_mode, "padding_mode"),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v output_padding_v dilation_v handle_out(o ->
+        C.tt_nn_conv_transpose1d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
+        length(kernel_size_v), opts, o)))
 end
 
 """
-    ConvTranspose3d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
+    ConvTranspose2d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
+        groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
+
+Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a
+convolution with respect to its input. weight is (in_channels, out_channels / groups,
+kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly in
+[-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1]).
+
+- `in_channels`: number of channels of the input
+- `out_channels`: number of channels of the result
+- `kernel_size`: size of the filters: (height, width), or one number for both
+- `stride`: step between windows in the result
+- `padding`: number of elements removed from both ends of each spatial dimension of the result
+- `output_padding`: size added to one end of each spatial dimension of the result; less than stride
+  or dilation
+- `groups`: number of blocked connections from input to output channels; divides both numbers of
+  channels
+- `bias`: whether to learn an additive bias
+- `dilation`: distance between the elements of the result that a filter writes
+- `padding_mode`: must be zeros
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function ConvTranspose2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints;
+    stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true,
+    dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros",
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    output_padding_v = ints(output_padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_nn_conv_transpose2d_opts(UInt64(127) | given(device, 7) | given(dtype, 8),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(output_padding_v), length(output_padding_v), i64(groups), flag(bias),
+        pointer(dilation_v), length(dilation_v), choice(PADDINGMODE, padding_mode, "padding_mode"),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v output_padding_v dilation_v handle_out(o ->
+        C.tt_nn_conv_transpose2d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
+        length(kernel_size_v), opts, o)))
+end
+
+"""
+    ConvTranspose3d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
+        groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
 Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient of a
-convolution with respect to its input. weight is (in_channels, out_channels / groups, kernel_size[0],
-kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized uniformly in [-sqrt(k),
-sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
+convolution with respect to its input. weight is (in_channels, out_channels / groups,
+kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized
+uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1] *
+kernel_size[2]).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
 - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 - `stride`: step between windows in the result
 - `padding`: number of elements removed from both ends of each spatial dimension of the result
-- `output_padding`: size added to one end of each spatial dimension of the result; less than stride or
-  dilation
-- `groups`: number of blocked connections from input to output channels; divides both numbers of channels
+- `output_padding`: size added to one end of each spatial dimension of the result; less than stride
+  or dilation
+- `groups`: number of blocked connections from input to output channels; divides both numbers of
+  channels
 - `bias`: whether to learn an additive bias
 - `dilation`: distance between the elements of the result that a filter writes
 - `padding_mode`: must be zeros
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function ConvTranspose3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true, dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros", device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+function ConvTranspose3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints;
+    stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, bias::Bool=true,
+    dilation::Ints=1, padding_mode::Union{AbstractString, Symbol}="zeros",
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     output_padding_v = ints(output_padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_conv_transpose3d_opts(UInt64(127) | given(device, 7) | given(dtype, 8), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v), i64(groups), flag(bias), pointer(dilation_v), length(dilation_v), choice(PADDINGMODE, padding_mode, "padding_mode"), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v output_padding_v dilation_v handle_out(o -> C.tt_nn_conv_transpose3d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_conv_transpose3d_opts(UInt64(127) | given(device, 7) | given(dtype, 8),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(output_padding_v), length(output_padding_v), i64(groups), flag(bias),
+        pointer(dilation_v), length(dilation_v), choice(PADDINGMODE, padding_mode, "padding_mode"),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v output_padding_v dilation_v handle_out(o ->
+        C.tt_nn_conv_transpose3d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
+        length(kernel_size_v), opts, o)))
 end
 
 """
-    BatchNorm1d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing, dtype=nothing, bias=true)
+    BatchNorm1d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
+        device=nothing, dtype=nothing, bias=true)
 
-Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight + bias. In
-training, mean and variance are those of the batch, which also update running_mean and running_var; in
-evaluation, the running statistics are used.
+Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight + bias.
+In training, mean and variance are those of the batch, which also update running_mean and
+running_var; in evaluation, the running statistics are used.
 
 - `num_features`: C, the number of channels
 - `eps`: added to the variance for numerical stability
-- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
-  averages
+- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are
+  cumulative averages
 - `affine`: whether to learn weight, initially 1, and bias
-- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in evaluation,
-  too
+- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in
+  evaluation, too
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 - `bias`: whether to learn bias, initially 0; only if affine
 """
-function BatchNorm1d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_, momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
-    opts = Ref(C.tt_nn_batch_norm1d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps), f64(momentum), flag(affine), flag(track_running_stats), device_struct(device), dtype_code(dtype), flag(bias)))
+function BatchNorm1d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_,
+    momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing,
+    bias::Bool=true)
+    opts = Ref(C.tt_nn_batch_norm1d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps),
+        f64(momentum), flag(affine), flag(track_running_stats), device_struct(device),
+        dtype_code(dtype), flag(bias)))
     return own(Module, handle_out(o -> C.tt_nn_batch_norm1d(ctx(), i64(num_features), opts, o)))
 end
 
 """
-    BatchNorm2d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing, dtype=nothing, bias=true)
+    BatchNorm2d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
+        device=nothing, dtype=nothing, bias=true)
 
-Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training, mean
-and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
-running statistics are used.
+Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In
+training, mean and variance are those of the batch, which also update running_mean and running_var;
+in evaluation, the running statistics are used.
 
 - `num_features`: C, the number of channels
 - `eps`: added to the variance for numerical stability
-- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
-  averages
+- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are
+  cumulative averages
 - `affine`: whether to learn weight, initially 1, and bias
-- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in evaluation,
-  too
+- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in
+  evaluation, too
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 - `bias`: whether to learn bias, initially 0; only if affine
 """
-function BatchNorm2d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_, momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
-    opts = Ref(C.tt_nn_batch_norm2d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps), f64(momentum), flag(affine), flag(track_running_stats), device_struct(device), dtype_code(dtype), flag(bias)))
+function BatchNorm2d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_,
+    momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing,
+    bias::Bool=true)
+    opts = Ref(C.tt_nn_batch_norm2d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps),
+        f64(momentum), flag(affine), flag(track_running_stats), device_struct(device),
+        dtype_code(dtype), flag(bias)))
     return own(Module, handle_out(o -> C.tt_nn_batch_norm2d(ctx(), i64(num_features), opts, o)))
 end
 
 """
-    BatchNorm3d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing, dtype=nothing, bias=true)
+    BatchNorm3d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
+        device=nothing, dtype=nothing, bias=true)
 
-Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In training,
-mean and variance are those of the batch, which also update running_mean and running_var; in evaluation, the
-running statistics are used.
+Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In
+training, mean and variance are those of the batch, which also update running_mean and running_var;
+in evaluation, the running statistics are used.
 
 - `num_features`: C, the number of channels
 - `eps`: added to the variance for numerical stability
-- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are cumulative
-  averages
+- `momentum`: weight of the batch in the running statistics; if negative (None in Python), they are
+  cumulative averages
 - `affine`: whether to learn weight, initially 1, and bias
-- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in evaluation,
-  too
+- `track_running_stats`: whether to keep running statistics; without them, the batch's are used in
+  evaluation, too
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 - `bias`: whether to learn bias, initially 0; only if affine
 """
-function BatchNorm3d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_, momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
-    opts = Ref(C.tt_nn_batch_norm3d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps), f64(momentum), flag(affine), flag(track_running_stats), device_struct(device), dtype_code(dtype), flag(bias)))
+function BatchNorm3d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=eps_,
+    momentum::Real=momentum_, affine::Bool=true, track_running_stats::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing,
+    bias::Bool=true)
+    opts = Ref(C.tt_nn_batch_norm3d_opts(UInt64(79) | given(device, 4) | given(dtype, 5), f64(eps),
+        f64(momentum), flag(affine), flag(track_running_stats), device_struct(device),
+        dtype_code(dtype), flag(bias)))
     return own(Module, handle_out(o -> C.tt_nn_batch_norm3d(ctx(), i64(num_features), opts, o)))
 end
 
 """
-    GroupNorm(num_groups, num_channels, eps=1e-5; affine=true, device=nothing, dtype=nothing, bias=true)
+    GroupNorm(num_groups, num_channels, eps=1e-5; affine=true, device=nothing, dtype=nothing,
+        bias=true)
 
-Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x - mean) /
-sqrt(var + eps) * weight + bias. weight and bias are (C).
+Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x -
+mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
 
 - `num_groups`: number of groups; divides num_channels
 - `num_channels`: C, the number of channels
@@ -740,9 +885,13 @@ sqrt(var + eps) * weight + bias. weight and bias are (C).
 - `dtype`: floating-point dtype of the parameters
 - `bias`: whether to learn bias, initially 0; only if affine
 """
-function GroupNorm(num_groups::Integer, num_channels::Integer, eps_=1e-5; eps::Real=eps_, affine::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
-    opts = Ref(C.tt_nn_group_norm_opts(UInt64(19) | given(device, 2) | given(dtype, 3), f64(eps), flag(affine), device_struct(device), dtype_code(dtype), flag(bias)))
-    return own(Module, handle_out(o -> C.tt_nn_group_norm(ctx(), i64(num_groups), i64(num_channels), opts, o)))
+function GroupNorm(num_groups::Integer, num_channels::Integer, eps_=1e-5; eps::Real=eps_,
+    affine::Bool=true, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing, bias::Bool=true)
+    opts = Ref(C.tt_nn_group_norm_opts(UInt64(19) | given(device, 2) | given(dtype, 3), f64(eps),
+        flag(affine), device_struct(device), dtype_code(dtype), flag(bias)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_group_norm(ctx(), i64(num_groups), i64(num_channels), opts, o)))
 end
 
 """
@@ -757,32 +906,43 @@ normalized_shape.
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
-function RMSNorm(normalized_shape::Ints, eps_=nothing; eps::Union{Real, Nothing}=eps_, elementwise_affine::Bool=true, device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+function RMSNorm(normalized_shape::Ints, eps_=nothing; eps::Union{Real, Nothing}=eps_,
+    elementwise_affine::Bool=true, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
     normalized_shape_v = ints(normalized_shape)
-    opts = Ref(C.tt_nn_rms_norm_opts(UInt64(2) | given(eps, 0) | given(device, 2) | given(dtype, 3), f64(eps), flag(elementwise_affine), device_struct(device), dtype_code(dtype)))
-    return own(Module, GC.@preserve normalized_shape_v handle_out(o -> C.tt_nn_rms_norm(ctx(), normalized_shape_v, length(normalized_shape_v), opts, o)))
+    opts = Ref(C.tt_nn_rms_norm_opts(UInt64(2) | given(eps, 0) | given(device, 2) | given(dtype, 3),
+        f64(eps), flag(elementwise_affine), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        GC.@preserve normalized_shape_v handle_out(o -> C.tt_nn_rms_norm(ctx(), normalized_shape_v,
+        length(normalized_shape_v), opts, o)))
 end
 
 """
-    MaxPool1d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false, ceil_mode=false)
+    MaxPool1d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false,
+        ceil_mode=false)
 
 Takes the maximum of each window of input (N, C, L) or (C, L).
 
 - `kernel_size`: size of the windows: one number
 - `stride`: step between windows; kernel_size if absent
-- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of
+  kernel_size
 - `dilation`: distance between the elements of a window
 - `return_indices`: whether to return the indices of the maxima, too
-- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
-  input
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
 """
-function MaxPool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
+function MaxPool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0,
+    dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_max_pool1d_opts(UInt64(30) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), flag(return_indices), flag(ceil_mode)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o -> C.tt_nn_max_pool1d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_max_pool1d_opts(UInt64(30) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(return_indices), flag(ceil_mode)))
+    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o ->
+        C.tt_nn_max_pool1d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
 end
 
 """
@@ -792,87 +952,111 @@ Takes the mean of each window of input (N, C, L) or (C, L).
 
 - `kernel_size`: size of the windows: one number
 - `stride`: step between windows; kernel_size if absent
-- `padding`: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
-- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
-  input
+- `padding`: number of zeros added to both ends of each spatial dimension; at most half of
+  kernel_size
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
 - `count_include_pad`: whether the mean counts the padding
 """
-function AvgPool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true)
+function AvgPool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0,
+    ceil_mode::Bool=false, count_include_pad::Bool=true)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
-    opts = Ref(C.tt_nn_avg_pool1d_opts(UInt64(14) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode), flag(count_include_pad)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_avg_pool1d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_avg_pool1d_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
+        flag(count_include_pad)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_avg_pool1d(ctx(),
+        kernel_size_v, length(kernel_size_v), opts, o)))
 end
 
 """
     AdaptiveAvgPool1d(output_size)
 
-Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result has the
-spatial size output_size.
+Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result has
+the spatial size output_size.
 
 - `output_size`: size of the result; a negative number (None in Python) keeps the size of the input
 """
 function AdaptiveAvgPool1d(output_size::Ints)
     output_size_v = ints(output_size)
-    return own(Module, GC.@preserve output_size_v handle_out(o -> C.tt_nn_adaptive_avg_pool1d(ctx(), output_size_v, length(output_size_v), o)))
+    return own(Module,
+        GC.@preserve output_size_v handle_out(o -> C.tt_nn_adaptive_avg_pool1d(ctx(), output_size_v,
+        length(output_size_v), o)))
 end
 
 """
-    MaxPool2d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false, ceil_mode=false)
+    MaxPool2d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false,
+        ceil_mode=false)
 
 Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
 
 - `kernel_size`: size of the windows: (height, width), or one number for both
 - `stride`: step between windows; kernel_size if absent
-- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of kernel_size
+- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of
+  kernel_size
 - `dilation`: distance between the elements of a window
 - `return_indices`: whether to return the indices of the maxima, too
-- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
-  input
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
 """
-function MaxPool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
+function MaxPool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0,
+    dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_nn_max_pool2d_opts(UInt64(30) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), flag(return_indices), flag(ceil_mode)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o -> C.tt_nn_max_pool2d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_max_pool2d_opts(UInt64(30) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(return_indices), flag(ceil_mode)))
+    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o ->
+        C.tt_nn_max_pool2d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
 end
 
 """
-    AvgPool2d(kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nothing)
+    AvgPool2d(kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true,
+        divisor_override=nothing)
 
 Takes the mean of each window of input (N, C, H, W) or (C, H, W).
 
 - `kernel_size`: size of the windows: (height, width), or one number for both
 - `stride`: step between windows; kernel_size if absent
-- `padding`: number of zeros added to both ends of each spatial dimension; at most half of kernel_size
-- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach past the
-  input
+- `padding`: number of zeros added to both ends of each spatial dimension; at most half of
+  kernel_size
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
 - `count_include_pad`: whether the mean counts the padding
 - `divisor_override`: divisor of each sum instead of the number of elements
 """
-function AvgPool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true, divisor_override::Union{Integer, Nothing}=nothing)
+function AvgPool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0,
+    ceil_mode::Bool=false, count_include_pad::Bool=true,
+    divisor_override::Union{Integer, Nothing}=nothing)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
-    opts = Ref(C.tt_nn_avg_pool2d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode), flag(count_include_pad), i64(divisor_override)))
-    return own(Module, GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_avg_pool2d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+    opts = Ref(C.tt_nn_avg_pool2d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
+        flag(count_include_pad), i64(divisor_override)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_avg_pool2d(ctx(),
+        kernel_size_v, length(kernel_size_v), opts, o)))
 end
 
 """
     AdaptiveAvgPool2d(output_size)
 
-Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the result has the
-spatial size output_size.
+Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the
+result has the spatial size output_size.
 
-- `output_size`: (height, width) of the result, or one number for both; a negative number (None in Python)
-  keeps the size of the input
+- `output_size`: (height, width) of the result, or one number for both; a negative number (None in
+  Python) keeps the size of the input
 """
 function AdaptiveAvgPool2d(output_size::Ints)
     output_size_v = ints(output_size)
-    return own(Module, GC.@preserve output_size_v handle_out(o -> C.tt_nn_adaptive_avg_pool2d(ctx(), output_size_v, length(output_size_v), o)))
+    return own(Module,
+        GC.@preserve output_size_v handle_out(o -> C.tt_nn_adaptive_avg_pool2d(ctx(), output_size_v,
+        length(output_size_v), o)))
 end
 
 const NN_CLASSES = (

@@ -4,7 +4,8 @@ const REDUCTION = ("none" => 0, "mean" => 1, "sum" => 2)
 const ROUNDING = ("none" => 0, "floor" => 1, "trunc" => 2)
 const APPROXIMATE = ("none" => 0, "tanh" => 1)
 const KLREDUCTION = ("none" => 0, "mean" => 1, "sum" => 2, "batchmean" => 3)
-const INTERPOLATION = ("nearest" => 0, "linear" => 1, "bilinear" => 2, "nearest-exact" => 3, "area" => 4, "bicubic" => 5, "trilinear" => 6)
+const INTERPOLATION = ("nearest" => 0, "linear" => 1, "bilinear" => 2, "nearest-exact" => 3,
+    "area" => 4, "bicubic" => 5, "trilinear" => 6)
 const PADDING = ("constant" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const SCATTER = ("none" => 0, "add" => 1, "multiply" => 2)
 const SIDE = ("none" => 0, "left" => 1, "right" => 2)
@@ -15,13 +16,14 @@ const AUTOPADDING = ("none" => 0, "valid" => 1, "same" => 2)
 """
     hardtanh(input, min_val=-1.0, max_val=1.0)
 
-Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
-bounds.
+Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and
+at its bounds.
 
 - `min_val`: lower bound
 - `max_val`: upper bound, at least min_val
 """
-function hardtanh(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_)
+function hardtanh(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_,
+    max_val::Real=max_val_)
     opts = Ref(C.tt_hardtanh_opts(UInt64(3), f64(min_val), f64(max_val)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_hardtanh(ctx(), input, opts, o))
@@ -32,13 +34,14 @@ end
     hardtanh!(input, min_val=-1.0, max_val=1.0)
 
 In place:
-Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
-bounds.
+Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and
+at its bounds.
 
 - `min_val`: lower bound
 - `max_val`: upper bound, at least min_val
 """
-function hardtanh!(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_, max_val::Real=max_val_)
+function hardtanh!(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_,
+    max_val::Real=max_val_)
     opts = Ref(C.tt_hardtanh_opts(UInt64(3), f64(min_val), f64(max_val)))
     check(C.tt_hardtanh_(ctx(), input, opts))
     return input
@@ -47,7 +50,8 @@ end
 """
     relu6(input)
 
-Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
+Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
+bounds.
 """
 function relu6(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -59,7 +63,8 @@ end
     relu6!(input)
 
 In place:
-Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
+Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
+bounds.
 """
 function relu6!(input::Tensor)
     check(C.tt_relu6_(ctx(), input))
@@ -130,7 +135,8 @@ distribution.
 
 - `approximate`: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2
 """
-function gelu(input::Tensor; approximate::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
+function gelu(input::Tensor; approximate::Union{Union{AbstractString, Symbol}, Nothing}="none",
+    out=nothing)
     opts = Ref(C.tt_gelu_opts(UInt64(1), choice(APPROXIMATE, approximate, "approximate")))
     if out !== nothing
         check(C.tt_gelu_into(ctx(), input, opts, out))
@@ -193,7 +199,8 @@ Computes log(1 + exp(beta * x)) / beta, elementwise: a smooth approximation of r
 - `beta`: sharpness of the approximation
 - `threshold`: the result is x itself where beta * x is greater
 """
-function softplus(input::Tensor, beta_=1.0, threshold_=20.0; beta::Real=beta_, threshold::Real=threshold_, out=nothing)
+function softplus(input::Tensor, beta_=1.0, threshold_=20.0; beta::Real=beta_,
+    threshold::Real=threshold_, out=nothing)
     opts = Ref(C.tt_softplus_opts(UInt64(3), f64(beta), f64(threshold)))
     if out !== nothing
         check(C.tt_softplus_into(ctx(), input, opts, out))
@@ -318,7 +325,8 @@ Computes self + alpha * other, elementwise with broadcasting and dtype promotion
 - `other`: tensor or number to add
 - `alpha`: factor of other
 """
-function add(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::Number=1, out=nothing)
+function add(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::Number=1,
+    out=nothing)
     input isa Number && (input = number_tensor(input, other))
     if other isa Tensor
         if out !== nothing
@@ -411,13 +419,14 @@ end
 """
     sub(input, other; alpha=1, out=nothing)
 
-Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
-supported.
+Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are
+not supported.
 
 - `other`: tensor or number to subtract
 - `alpha`: factor of other
 """
-function sub(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::Number=1, out=nothing)
+function sub(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::Number=1,
+    out=nothing)
     input isa Number && (input = number_tensor(input, other))
     if other isa Tensor
         if out !== nothing
@@ -475,8 +484,8 @@ end
     sub!(input, other; alpha=1)
 
 In place:
-Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are not
-supported.
+Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are
+not supported.
 
 - `other`: tensor or number to subtract
 - `alpha`: factor of other
@@ -515,8 +524,8 @@ const subtract! = sub!
 """
     rsub(input, other; alpha=1)
 
-Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are not
-supported.
+Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are
+not supported.
 
 - `alpha`: factor of self
 """
@@ -618,13 +627,14 @@ const multiply! = mul!
 """
     div(input, other; rounding_mode=\"none\", out=nothing)
 
-Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
-divided as float32; with it, integer division by zero is an error.
+Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+integers are divided as float32; with it, integer division by zero is an error.
 
-- `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like
-  / in C
+- `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward
+  zero, like / in C
 """
-function div(input::Union{Tensor, Number}, other::Union{Tensor, Number}; rounding_mode::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
+function div(input::Union{Tensor, Number}, other::Union{Tensor, Number};
+    rounding_mode::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
     input isa Number && (input = number_tensor(input, other))
     if other isa Tensor
         opts = Ref(C.tt_div_opts(UInt64(1), choice(ROUNDING, rounding_mode, "rounding_mode")))
@@ -664,13 +674,14 @@ end
     div!(input, other; rounding_mode=\"none\")
 
 In place:
-Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode integers are
-divided as float32; with it, integer division by zero is an error.
+Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+integers are divided as float32; with it, integer division by zero is an error.
 
-- `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward zero, like
-  / in C
+- `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward
+  zero, like / in C
 """
-function div!(input::Tensor, other::Union{Tensor, Number}; rounding_mode::Union{Union{AbstractString, Symbol}, Nothing}="none")
+function div!(input::Tensor, other::Union{Tensor, Number};
+    rounding_mode::Union{Union{AbstractString, Symbol}, Nothing}="none")
     if other isa Tensor
         opts = Ref(C.tt_div_opts(UInt64(1), choice(ROUNDING, rounding_mode, "rounding_mode")))
         check(C.tt_div_(ctx(), input, other, opts))
@@ -692,7 +703,8 @@ end
 """
     floor_divide(input, other; out=nothing)
 
-Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
+Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No
+gradient.
 """
 function floor_divide(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -732,7 +744,8 @@ end
     floor_divide!(input, other)
 
 In place:
-Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No gradient.
+Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No
+gradient.
 """
 function floor_divide!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -754,8 +767,8 @@ end
 """
     fmod(input, other; out=nothing)
 
-Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
-self.
+Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has
+the sign of self.
 """
 function fmod(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -794,8 +807,8 @@ end
     fmod!(input, other)
 
 In place:
-Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has the sign of
-self.
+Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has
+the sign of self.
 """
 function fmod!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -817,8 +830,8 @@ end
 """
     remainder(input, other; out=nothing)
 
-Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has
-the sign of other.
+Computes the remainder of the division rounded down, like % in Python, elementwise with
+broadcasting. It has the sign of other.
 """
 function remainder(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -858,8 +871,8 @@ end
     remainder!(input, other)
 
 In place:
-Computes the remainder of the division rounded down, like % in Python, elementwise with broadcasting. It has
-the sign of other.
+Computes the remainder of the division rounded down, like % in Python, elementwise with
+broadcasting. It has the sign of other.
 """
 function remainder!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -881,8 +894,8 @@ end
 """
     atan2(input, other; out=nothing)
 
-Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
-elementwise with broadcasting.
+Computes the angle in radians between the positive x axis and the point (x = other, y = self), in
+[-pi, pi], elementwise with broadcasting.
 """
 function atan2(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -898,8 +911,8 @@ end
     atan2!(input, other)
 
 In place:
-Computes the angle in radians between the positive x axis and the point (x = other, y = self), in [-pi, pi],
-elementwise with broadcasting.
+Computes the angle in radians between the positive x axis and the point (x = other, y = self), in
+[-pi, pi], elementwise with broadcasting.
 """
 function atan2!(input::Tensor, other::Tensor)
     check(C.tt_atan2_(ctx(), input, other))
@@ -944,7 +957,8 @@ const negative! = neg!
     pow(input, exponent; out=nothing)
 
 Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
-Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
+Raises each element of self to the power of a number. Integers cannot be raised to a negative
+integer.
 Raises a number to the power of each element of exponent.
 """
 function pow(input::Union{Tensor, Number}, exponent::Union{Tensor, Number}; out=nothing)
@@ -1005,7 +1019,8 @@ end
 
 In place:
 Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
-Raises each element of self to the power of a number. Integers cannot be raised to a negative integer.
+Raises each element of self to the power of a number. Integers cannot be raised to a negative
+integer.
 """
 function pow!(input::Tensor, exponent::Union{Tensor, Number})
     if exponent isa Tensor
@@ -1027,16 +1042,19 @@ end
 """
     max(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally.
-Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is
-taken.
-Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
-gradient equally.
+Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient
+equally.
+Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the
+first is taken.
+Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
+share the gradient equally.
 
 - `dim`: dimension to reduce
 - `keepdim`: whether the reduced dimension is kept with size 1
 """
-function max(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing, keepdim::Bool=keeps(dims), out=nothing)
+function max(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing,
+    keepdim::Bool=keeps(dims), out=nothing)
     other === nothing || (dim = other)
     if dim === nothing && keepdim === false
         out === nothing || no_out("max")
@@ -1067,16 +1085,19 @@ end
 """
     min(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally.
-Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is
-taken.
-Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
-gradient equally.
+Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient
+equally.
+Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the
+first is taken.
+Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
+share the gradient equally.
 
 - `dim`: dimension to reduce
 - `keepdim`: whether the reduced dimension is kept with size 1
 """
-function min(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing, keepdim::Bool=keeps(dims), out=nothing)
+function min(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing,
+    keepdim::Bool=keeps(dims), out=nothing)
     other === nothing || (dim = other)
     if dim === nothing && keepdim === false
         out === nothing || no_out("min")
@@ -1107,15 +1128,16 @@ end
 """
     clamp(input, min=nothing, max=nothing; out=nothing)
 
-Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
-the interval and at its bounds.
-Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
-must be given.
+Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
+0 outside the interval and at its bounds.
+Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least
+one bound must be given.
 
 - `min`: lower bound; none: unbounded
 - `max`: upper bound; none: unbounded
 """
-function clamp(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Tensor, Nothing}=min_, max::Union{Number, Tensor, Nothing}=max_, out=nothing)
+function clamp(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Tensor, Nothing}=min_,
+    max::Union{Number, Tensor, Nothing}=max_, out=nothing)
     if min isa Union{Number, Nothing} && max isa Union{Number, Nothing}
         if out !== nothing
             check(C.tt_clamp_into(ctx(), input, scalar_or_null(min), scalar_or_null(max), out))
@@ -1140,15 +1162,16 @@ end
     clamp!(input, min=nothing, max=nothing)
 
 In place:
-Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is 0 outside
-the interval and at its bounds.
-Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least one bound
-must be given.
+Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
+0 outside the interval and at its bounds.
+Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least
+one bound must be given.
 
 - `min`: lower bound; none: unbounded
 - `max`: upper bound; none: unbounded
 """
-function clamp!(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Tensor, Nothing}=min_, max::Union{Number, Tensor, Nothing}=max_)
+function clamp!(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Tensor, Nothing}=min_,
+    max::Union{Number, Tensor, Nothing}=max_)
     if min isa Union{Number, Nothing} && max isa Union{Number, Nothing}
         check(C.tt_clamp_(ctx(), input, scalar_or_null(min), scalar_or_null(max)))
         return input
@@ -1166,17 +1189,19 @@ const clip! = clamp!
 """
     cat(tensors, dim=1; dims=nothing, out=nothing)
 
-Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors without
-elements are skipped.
+Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors
+without elements are skipped.
 
 - `tensors`: at least one tensor
 - `dim`: dimension to concatenate along
 """
-function cat(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_), out=nothing)
+function cat(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
+    out=nothing)
     tensors_v = handles(tensors)
     opts = Ref(C.tt_cat_opts(UInt64(1), c_dim(dim)))
     if out !== nothing
-        check(GC.@preserve tensors_v tensors C.tt_cat_into(ctx(), tensors_v, length(tensors_v), opts, out))
+        check(GC.@preserve tensors_v tensors C.tt_cat_into(ctx(), tensors_v, length(tensors_v),
+            opts, out))
         return out
     end
     o = Ref{Ptr{Cvoid}}()
@@ -1192,11 +1217,13 @@ Concatenates tensors of equal shape along a new dimension.
 - `tensors`: at least one tensor
 - `dim`: position of the new dimension, in [-ndim - 1, ndim]
 """
-function stack(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_), out=nothing)
+function stack(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
+    out=nothing)
     tensors_v = handles(tensors)
     opts = Ref(C.tt_stack_opts(UInt64(1), c_dim(dim)))
     if out !== nothing
-        check(GC.@preserve tensors_v tensors C.tt_stack_into(ctx(), tensors_v, length(tensors_v), opts, out))
+        check(GC.@preserve tensors_v tensors C.tt_stack_into(ctx(), tensors_v, length(tensors_v),
+            opts, out))
         return out
     end
     o = Ref{Ptr{Cvoid}}()
@@ -1207,24 +1234,28 @@ end
 """
     split(input, split_size, dim=1; dims=nothing)
 
-Splits self along dim into views of size split_size. The last view is smaller if the size of dim is not a
-multiple.
+Splits self along dim into views of size split_size. The last view is smaller if the size of dim is
+not a multiple.
 Splits self along dim into views of the given sizes.
 
 - `split_size`: size of each view along dim
 - `dim`: dimension to split
 - `split_sizes`: sizes of the views; their sum must be the size of dim
 """
-function split(input::Tensor, split_size_=required, dim_=1; dims=nothing, split_size::Union{Ints, Required}=split_size_, split_sizes=nothing, dim::Integer=chosen_one(dims, dim_))
+function split(input::Tensor, split_size_=required, dim_=1; dims=nothing,
+    split_size::Union{Ints, Required}=split_size_, split_sizes=nothing,
+    dim::Integer=chosen_one(dims, dim_))
     split_size === required && missing_argument(:split_size)
     split_sizes === nothing || (split_size = split_sizes)
     if split_size isa Integer
         opts = Ref(C.tt_split_opts(UInt64(1), c_dim(dim)))
-        return list_out((outs, cap, n) -> C.tt_split(ctx(), input, i64(split_size), opts, outs, cap, n))
+        return list_out((outs, cap, n) -> C.tt_split(ctx(), input, i64(split_size), opts, outs, cap,
+            n))
     elseif split_size isa Ints
         split_size_v = ints(split_size)
         opts = Ref(C.tt_split_with_sizes_opts(UInt64(1), c_dim(dim)))
-        return GC.@preserve split_size_v list_out((outs, cap, n) -> C.tt_split_with_sizes(ctx(), input, split_size_v, length(split_size_v), opts, outs, cap, n))
+        return GC.@preserve split_size_v list_out((outs, cap, n) -> C.tt_split_with_sizes(ctx(),
+            input, split_size_v, length(split_size_v), opts, outs, cap, n))
     end
     no_form("split")
 end
@@ -1237,7 +1268,8 @@ Splits self along dim into at most `chunks` views of equal size. The last view m
 - `chunks`: number of views, at least 1
 - `dim`: dimension to split
 """
-function chunk(input::Tensor, chunks_=required, dim_=1; dims=nothing, chunks::Union{Integer, Required}=chunks_, dim::Integer=chosen_one(dims, dim_))
+function chunk(input::Tensor, chunks_=required, dim_=1; dims=nothing,
+    chunks::Union{Integer, Required}=chunks_, dim::Integer=chosen_one(dims, dim_))
     chunks === required && missing_argument(:chunks)
     opts = Ref(C.tt_chunk_opts(UInt64(1), c_dim(dim)))
     return list_out((outs, cap, n) -> C.tt_chunk(ctx(), input, i64(chunks), opts, outs, cap, n))
@@ -1261,25 +1293,28 @@ end
 """
     roll(input, shifts, dims=nothing)
 
-Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the start.
-Without dims, self is flattened first and then restored to its shape.
+Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the
+start. Without dims, self is flattened first and then restored to its shape.
 
 - `shifts`: numbers of positions, one per dimension; may be negative
 - `dims`: dimensions to shift along; an empty list: the flattened tensor
 """
-function roll(input::Tensor, shifts_=required, dims_=nothing; shifts::Union{Ints, Required}=shifts_, dims::Union{Ints, Nothing}=dims_)
+function roll(input::Tensor, shifts_=required, dims_=nothing; shifts::Union{Ints, Required}=shifts_,
+    dims::Union{Ints, Nothing}=dims_)
     shifts === required && missing_argument(:shifts)
     shifts_v = ints(shifts)
     dims_v = c_dims(dims)
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve shifts_v dims_v C.tt_roll(ctx(), input, shifts_v, length(shifts_v), dims_v, length(dims_v), o))
+    check(GC.@preserve shifts_v dims_v C.tt_roll(ctx(), input, shifts_v, length(shifts_v), dims_v,
+        length(dims_v), o))
     return wrap(o[])
 end
 
 """
     repeat(input, repeats...)
 
-Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading dimensions.
+Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading
+dimensions.
 
 - `repeats`: numbers of copies, at least one entry per dimension of self
 """
@@ -1294,7 +1329,8 @@ end
 """
     tile(input, dims...)
 
-Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has dimensions.
+Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has
+dimensions.
 
 - `dims`: numbers of copies along the last dimensions
 """
@@ -1312,14 +1348,17 @@ end
 Pads the last dimensions of input; negative amounts crop.
 
 - `pad`: amounts before and after the last dimension, then before and after the one before it, …
-- `mode`: constant: pads with value; reflect: mirrors at the edge without repeating it; replicate: repeats the
-  edge; circular: continues at the other end
+- `mode`: constant: pads with value; reflect: mirrors at the edge without repeating it; replicate:
+  repeats the edge; circular: continues at the other end
 - `value`: padding value of mode constant; default: 0
 """
-function pad(input::Tensor, pad_=required; pad::Union{Ints, Required}=pad_, mode::Union{Union{AbstractString, Symbol}, Nothing}="constant", value::Union{Number, Nothing}=nothing)
+function pad(input::Tensor, pad_=required; pad::Union{Ints, Required}=pad_,
+    mode::Union{Union{AbstractString, Symbol}, Nothing}="constant",
+    value::Union{Number, Nothing}=nothing)
     pad === required && missing_argument(:pad)
     pad_v = ints(pad)
-    opts = Ref(C.tt_pad_opts(UInt64(1) | given(value, 1), choice(PADDING, mode, "mode"), scalar(value)))
+    opts = Ref(C.tt_pad_opts(UInt64(1) | given(value, 1), choice(PADDING, mode, "mode"),
+        scalar(value)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve pad_v C.tt_pad(ctx(), input, pad_v, length(pad_v), opts, o))
     return wrap(o[])
@@ -1333,7 +1372,8 @@ Pads the last dimensions of self with a constant; negative amounts crop.
 - `pad`: amounts before and after the last dimension, then before and after the one before it, …
 - `value`: padding value
 """
-function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints, Required}=pad_, value::Number=value_)
+function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints, Required}=pad_,
+    value::Number=value_)
     pad === required && missing_argument(:pad)
     pad_v = ints(pad)
     opts = Ref(C.tt_constant_pad_nd_opts(UInt64(1), scalar(value)))
@@ -1343,26 +1383,34 @@ function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints
 end
 
 """
-    scaled_dot_product_attention(query, key, value, attn_mask=nothing, dropout_p=0.0; is_causal=false, scale=nothing, enable_gqa=false, generator=nothing)
+    scaled_dot_product_attention(query, key, value, attn_mask=nothing, dropout_p=0.0;
+        is_causal=false, scale=nothing, enable_gqa=false, generator=nothing)
 
-Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions, without
-storing the matrix of scores. Queries whose keys are all masked give zeros.
+Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions,
+without storing the matrix of scores. Queries whose keys are all masked give zeros.
 
 - `query`: (…, heads, L, E)
 - `key`: (…, heads, S, E)
 - `value`: (…, heads, S, Ev); the result is (…, heads, L, Ev)
-- `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the
-  scores
+- `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to
+  the scores
 - `dropout_p`: probability of dropping an attention weight, in [0, 1]
 - `is_causal`: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
 - `scale`: factor of the scores; default: 1 / sqrt(E)
-- `enable_gqa`: grouped query attention: the number of heads of query is a multiple of that of key and value
+- `enable_gqa`: grouped query attention: the number of heads of query is a multiple of that of key
+  and value
 - `generator`: random number generator; default: the one of the ctx
 """
-function scaled_dot_product_attention(query::Tensor, key::Tensor, value::Tensor, attn_mask_=nothing, dropout_p_=0.0; attn_mask::Union{Tensor, Nothing}=attn_mask_, dropout_p::Real=dropout_p_, is_causal::Bool=false, scale::Union{Real, Nothing}=nothing, enable_gqa::Bool=false, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_scaled_dot_product_attention_opts(UInt64(11) | given(scale, 2) | given(generator, 4), f64(dropout_p), flag(is_causal), f64(scale), flag(enable_gqa), handle(generator)))
+function scaled_dot_product_attention(query::Tensor, key::Tensor, value::Tensor, attn_mask_=nothing,
+    dropout_p_=0.0; attn_mask::Union{Tensor, Nothing}=attn_mask_, dropout_p::Real=dropout_p_,
+    is_causal::Bool=false, scale::Union{Real, Nothing}=nothing, enable_gqa::Bool=false,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_scaled_dot_product_attention_opts(UInt64(11) | given(scale, 2) |
+        given(generator, 4), f64(dropout_p), flag(is_causal), f64(scale), flag(enable_gqa),
+        handle(generator)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve generator C.tt_scaled_dot_product_attention(ctx(), query, key, value, optional(attn_mask), opts, o))
+    check(GC.@preserve generator C.tt_scaled_dot_product_attention(ctx(), query, key, value,
+        optional(attn_mask), opts, o))
     return wrap(o[])
 end
 
@@ -1581,8 +1629,8 @@ end
 """
     bitwise_left_shift(input, other; out=nothing)
 
-Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where
-other is negative or at least the number of bits.
+Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0
+where other is negative or at least the number of bits.
 """
 function bitwise_left_shift(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
     input isa Number && (input = number_tensor(input, other))
@@ -1622,8 +1670,8 @@ end
     bitwise_left_shift!(input, other)
 
 In place:
-Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0 where
-other is negative or at least the number of bits.
+Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0
+where other is negative or at least the number of bits.
 """
 function bitwise_left_shift!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1645,10 +1693,11 @@ end
 """
     bitwise_right_shift(input, other; out=nothing)
 
-Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied,
-so the result is 0 or -1 where other is negative or at least the number of bits.
+Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit
+is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
 """
-function bitwise_right_shift(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
+function bitwise_right_shift(input::Union{Tensor, Number}, other::Union{Tensor, Number};
+    out=nothing)
     input isa Number && (input = number_tensor(input, other))
     if other isa Tensor
         if out !== nothing
@@ -1686,8 +1735,8 @@ end
     bitwise_right_shift!(input, other)
 
 In place:
-Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit is copied,
-so the result is 0 or -1 where other is negative or at least the number of bits.
+Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit
+is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
 """
 function bitwise_right_shift!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -2121,7 +2170,8 @@ end
 """
     logical_and(input, other; out=nothing)
 
-Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
+Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is
+nonzero.
 """
 function logical_and(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -2137,7 +2187,8 @@ end
     logical_and!(input, other)
 
 In place:
-Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
+Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is
+nonzero.
 """
 function logical_and!(input::Tensor, other::Tensor)
     check(C.tt_logical_and_(ctx(), input, other))
@@ -2147,8 +2198,8 @@ end
 """
     logical_or(input, other; out=nothing)
 
-Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
-is nonzero.
+Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is
+bool; nan is nonzero.
 """
 function logical_or(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -2164,8 +2215,8 @@ end
     logical_or!(input, other)
 
 In place:
-Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
-is nonzero.
+Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is
+bool; nan is nonzero.
 """
 function logical_or!(input::Tensor, other::Tensor)
     check(C.tt_logical_or_(ctx(), input, other))
@@ -2175,8 +2226,8 @@ end
 """
     logical_xor(input, other; out=nothing)
 
-Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
-is nonzero.
+Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is
+bool; nan is nonzero.
 """
 function logical_xor(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -2192,8 +2243,8 @@ end
     logical_xor!(input, other)
 
 In place:
-Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
-is nonzero.
+Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is
+bool; nan is nonzero.
 """
 function logical_xor!(input::Tensor, other::Tensor)
     check(C.tt_logical_xor_(ctx(), input, other))
@@ -2214,21 +2265,27 @@ Computes a 1-D convolution, like conv1d, with the padding given by name.
 - `dilation`: step between the elements of a window
 - `groups`: number of blocked connections from input to output channels; divides both
 """
-function conv1d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
+function conv1d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_,
+    stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
     if padding isa Union{Ints, Nothing}
         stride_v = ints(stride)
         padding_v = ints(padding)
         dilation_v = ints(dilation)
-        opts = Ref(C.tt_conv1d_opts(UInt64(15), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), i64(groups)))
+        opts = Ref(C.tt_conv1d_opts(UInt64(15), pointer(stride_v), length(stride_v),
+            pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v),
+            i64(groups)))
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve stride_v padding_v dilation_v C.tt_conv1d(ctx(), input, weight, optional(bias), opts, o))
+        check(GC.@preserve stride_v padding_v dilation_v C.tt_conv1d(ctx(), input, weight,
+            optional(bias), opts, o))
         return wrap(o[])
     elseif padding isa AbstractString
         stride_v = ints(stride)
         dilation_v = ints(dilation)
-        opts = Ref(C.tt_conv1d_padding_opts(UInt64(7), pointer(stride_v), length(stride_v), pointer(dilation_v), length(dilation_v), i64(groups)))
+        opts = Ref(C.tt_conv1d_padding_opts(UInt64(7), pointer(stride_v), length(stride_v),
+            pointer(dilation_v), length(dilation_v), i64(groups)))
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve stride_v dilation_v C.tt_conv1d_padding(ctx(), input, weight, padding, optional(bias), opts, o))
+        check(GC.@preserve stride_v dilation_v C.tt_conv1d_padding(ctx(), input, weight, padding,
+            optional(bias), opts, o))
         return wrap(o[])
     end
     no_form("conv1d")
@@ -2237,7 +2294,8 @@ end
 """
     conv2d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
-Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or weight is.
+Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or
+weight is.
 Computes a 2-D convolution, like conv2d, with the padding given by name.
 
 - `input`: (N, C, H, W) or (C, H, W)
@@ -2248,21 +2306,27 @@ Computes a 2-D convolution, like conv2d, with the padding given by name.
 - `dilation`: step between the elements of a window
 - `groups`: number of blocked connections from input to output channels; divides both
 """
-function conv2d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
+function conv2d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_,
+    stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
     if padding isa Union{Ints, Nothing}
         stride_v = ints(stride)
         padding_v = ints(padding)
         dilation_v = ints(dilation)
-        opts = Ref(C.tt_conv2d_opts(UInt64(15), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), i64(groups)))
+        opts = Ref(C.tt_conv2d_opts(UInt64(15), pointer(stride_v), length(stride_v),
+            pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v),
+            i64(groups)))
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve stride_v padding_v dilation_v C.tt_conv2d(ctx(), input, weight, optional(bias), opts, o))
+        check(GC.@preserve stride_v padding_v dilation_v C.tt_conv2d(ctx(), input, weight,
+            optional(bias), opts, o))
         return wrap(o[])
     elseif padding isa AbstractString
         stride_v = ints(stride)
         dilation_v = ints(dilation)
-        opts = Ref(C.tt_conv2d_padding_opts(UInt64(7), pointer(stride_v), length(stride_v), pointer(dilation_v), length(dilation_v), i64(groups)))
+        opts = Ref(C.tt_conv2d_padding_opts(UInt64(7), pointer(stride_v), length(stride_v),
+            pointer(dilation_v), length(dilation_v), i64(groups)))
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve stride_v dilation_v C.tt_conv2d_padding(ctx(), input, weight, padding, optional(bias), opts, o))
+        check(GC.@preserve stride_v dilation_v C.tt_conv2d_padding(ctx(), input, weight, padding,
+            optional(bias), opts, o))
         return wrap(o[])
     end
     no_form("conv2d")
@@ -2282,28 +2346,35 @@ Computes a 3-D convolution, like conv3d, with the padding given by name.
 - `dilation`: step between the elements of a window
 - `groups`: number of blocked connections from input to output channels; divides both
 """
-function conv3d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
+function conv3d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_,
+    stride::Ints=1, padding::Union{Ints, AbstractString}=0, dilation::Ints=1, groups::Integer=1)
     if padding isa Union{Ints, Nothing}
         stride_v = ints(stride)
         padding_v = ints(padding)
         dilation_v = ints(dilation)
-        opts = Ref(C.tt_conv3d_opts(UInt64(15), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), i64(groups)))
+        opts = Ref(C.tt_conv3d_opts(UInt64(15), pointer(stride_v), length(stride_v),
+            pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v),
+            i64(groups)))
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve stride_v padding_v dilation_v C.tt_conv3d(ctx(), input, weight, optional(bias), opts, o))
+        check(GC.@preserve stride_v padding_v dilation_v C.tt_conv3d(ctx(), input, weight,
+            optional(bias), opts, o))
         return wrap(o[])
     elseif padding isa AbstractString
         stride_v = ints(stride)
         dilation_v = ints(dilation)
-        opts = Ref(C.tt_conv3d_padding_opts(UInt64(7), pointer(stride_v), length(stride_v), pointer(dilation_v), length(dilation_v), i64(groups)))
+        opts = Ref(C.tt_conv3d_padding_opts(UInt64(7), pointer(stride_v), length(stride_v),
+            pointer(dilation_v), length(dilation_v), i64(groups)))
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve stride_v dilation_v C.tt_conv3d_padding(ctx(), input, weight, padding, optional(bias), opts, o))
+        check(GC.@preserve stride_v dilation_v C.tt_conv3d_padding(ctx(), input, weight, padding,
+            optional(bias), opts, o))
         return wrap(o[])
     end
     no_form("conv3d")
 end
 
 """
-    conv_transpose1d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+    conv_transpose1d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1,
+        dilation=1)
 
 Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
 
@@ -2311,26 +2382,32 @@ Computes a 1-D transposed convolution, the gradient of conv1d with respect to it
 - `weight`: (C, out / groups, k)
 - `bias`: (out); none: no bias
 - `stride`: step between windows in the result
-- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
-  padding zeros are added to input
-- `output_padding`: elements added to one side of each spatial dimension of the result; less than stride or
-  dilation
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k
+  - 1) - padding zeros are added to input
+- `output_padding`: elements added to one side of each spatial dimension of the result; less than
+  stride or dilation
 - `groups`: number of blocked connections from input to output channels; divides both
 - `dilation`: step between the elements of a window
 """
-function conv_transpose1d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, dilation::Ints=1)
+function conv_transpose1d(input::Tensor, weight::Tensor, bias_=nothing;
+    bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0,
+    groups::Integer=1, dilation::Ints=1)
     stride_v = ints(stride)
     padding_v = ints(padding)
     output_padding_v = ints(output_padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_conv_transpose1d_opts(UInt64(31), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v), i64(groups), pointer(dilation_v), length(dilation_v)))
+    opts = Ref(C.tt_conv_transpose1d_opts(UInt64(31), pointer(stride_v), length(stride_v),
+        pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v),
+        i64(groups), pointer(dilation_v), length(dilation_v)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve stride_v padding_v output_padding_v dilation_v C.tt_conv_transpose1d(ctx(), input, weight, optional(bias), opts, o))
+    check(GC.@preserve stride_v padding_v output_padding_v dilation_v C.tt_conv_transpose1d(ctx(),
+        input, weight, optional(bias), opts, o))
     return wrap(o[])
 end
 
 """
-    conv_transpose2d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+    conv_transpose2d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1,
+        dilation=1)
 
 Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
 
@@ -2338,26 +2415,32 @@ Computes a 2-D transposed convolution, the gradient of conv2d with respect to it
 - `weight`: (C, out / groups, kh, kw)
 - `bias`: (out); none: no bias
 - `stride`: step between windows in the result
-- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
-  padding zeros are added to input
-- `output_padding`: elements added to one side of each spatial dimension of the result; less than stride or
-  dilation
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k
+  - 1) - padding zeros are added to input
+- `output_padding`: elements added to one side of each spatial dimension of the result; less than
+  stride or dilation
 - `groups`: number of blocked connections from input to output channels; divides both
 - `dilation`: step between the elements of a window
 """
-function conv_transpose2d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, dilation::Ints=1)
+function conv_transpose2d(input::Tensor, weight::Tensor, bias_=nothing;
+    bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0,
+    groups::Integer=1, dilation::Ints=1)
     stride_v = ints(stride)
     padding_v = ints(padding)
     output_padding_v = ints(output_padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_conv_transpose2d_opts(UInt64(31), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v), i64(groups), pointer(dilation_v), length(dilation_v)))
+    opts = Ref(C.tt_conv_transpose2d_opts(UInt64(31), pointer(stride_v), length(stride_v),
+        pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v),
+        i64(groups), pointer(dilation_v), length(dilation_v)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve stride_v padding_v output_padding_v dilation_v C.tt_conv_transpose2d(ctx(), input, weight, optional(bias), opts, o))
+    check(GC.@preserve stride_v padding_v output_padding_v dilation_v C.tt_conv_transpose2d(ctx(),
+        input, weight, optional(bias), opts, o))
     return wrap(o[])
 end
 
 """
-    conv_transpose3d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+    conv_transpose3d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1,
+        dilation=1)
 
 Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
 
@@ -2365,29 +2448,34 @@ Computes a 3-D transposed convolution, the gradient of conv3d with respect to it
 - `weight`: (C, out / groups, kd, kh, kw)
 - `bias`: (out); none: no bias
 - `stride`: step between windows in the result
-- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k - 1) -
-  padding zeros are added to input
-- `output_padding`: elements added to one side of each spatial dimension of the result; less than stride or
-  dilation
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k
+  - 1) - padding zeros are added to input
+- `output_padding`: elements added to one side of each spatial dimension of the result; less than
+  stride or dilation
 - `groups`: number of blocked connections from input to output channels; divides both
 - `dilation`: step between the elements of a window
 """
-function conv_transpose3d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0, groups::Integer=1, dilation::Ints=1)
+function conv_transpose3d(input::Tensor, weight::Tensor, bias_=nothing;
+    bias::Union{Tensor, Nothing}=bias_, stride::Ints=1, padding::Ints=0, output_padding::Ints=0,
+    groups::Integer=1, dilation::Ints=1)
     stride_v = ints(stride)
     padding_v = ints(padding)
     output_padding_v = ints(output_padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_conv_transpose3d_opts(UInt64(31), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v), i64(groups), pointer(dilation_v), length(dilation_v)))
+    opts = Ref(C.tt_conv_transpose3d_opts(UInt64(31), pointer(stride_v), length(stride_v),
+        pointer(padding_v), length(padding_v), pointer(output_padding_v), length(output_padding_v),
+        i64(groups), pointer(dilation_v), length(dilation_v)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve stride_v padding_v output_padding_v dilation_v C.tt_conv_transpose3d(ctx(), input, weight, optional(bias), opts, o))
+    check(GC.@preserve stride_v padding_v output_padding_v dilation_v C.tt_conv_transpose3d(ctx(),
+        input, weight, optional(bias), opts, o))
     return wrap(o[])
 end
 
 """
     copy!(input, src)
 
-Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and
-device.
+Copies the elements of src into self. src is broadcast to the shape of self and converted to its
+dtype and device.
 """
 function copy!(input::Tensor, src::Tensor)
     check(C.tt_copy_(ctx(), input, src))
@@ -2399,8 +2487,8 @@ end
 
 Returns a copy of self with its own storage.
 
-- `memory_format`: preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
-  channels_last, channels_last_3d: dimension 1 is innermost
+- `memory_format`: preserve: the strides of self if it is dense, else row-major; contiguous: row-
+  major; channels_last, channels_last_3d: dimension 1 is innermost
 """
 function clone(input::Tensor; memory_format::Symbol=:preserve, out=nothing)
     opts = Ref(C.tt_clone_opts(UInt64(1), memory_format_code(memory_format)))
@@ -2416,16 +2504,18 @@ end
 """
     to(input; copy=false, dtype=nothing, device=nothing, memory_format=:preserve)
 
-Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is
-false.
+Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and
+copy is false.
 
 - `dtype`: dtype of the result; default: that of self
 - `device`: device of the result; default: that of self
 - `copy`: whether to copy even if nothing changes
 - `memory_format`: as for clone
 """
-function to(input::Tensor; copy::Bool=false, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, memory_format::Symbol=:preserve)
-    opts = Ref(C.tt_to_opts(UInt64(12) | given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device), flag(copy), memory_format_code(memory_format)))
+function to(input::Tensor; copy::Bool=false, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, memory_format::Symbol=:preserve)
+    opts = Ref(C.tt_to_opts(UInt64(12) | given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device), flag(copy), memory_format_code(memory_format)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_to(ctx(), input, opts, o))
     return wrap(o[])
@@ -2477,10 +2567,12 @@ Returns an uninitialized tensor.
 - `dtype`: dtype of the result; default: float32
 - `device`: device of the result; default: CPU
 """
-function empty(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+function empty(size...; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
     size_v = ints(size)
-    opts = Ref(C.tt_empty_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+    opts = Ref(C.tt_empty_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve size_v C.tt_empty(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2496,10 +2588,12 @@ Returns a tensor filled with 0.
 - `dtype`: dtype of the result; default: float32
 - `device`: device of the result; default: CPU
 """
-function zeros(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+function zeros(size...; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
     size_v = ints(size)
-    opts = Ref(C.tt_zeros_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+    opts = Ref(C.tt_zeros_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve size_v C.tt_zeros(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2515,10 +2609,12 @@ Returns a tensor filled with 1.
 - `dtype`: dtype of the result; default: float32
 - `device`: device of the result; default: CPU
 """
-function ones(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+function ones(size...; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     size = gathered(size)
     size_v = ints(size)
-    opts = Ref(C.tt_ones_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+    opts = Ref(C.tt_ones_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve size_v C.tt_ones(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2531,20 +2627,27 @@ ones(T::Type, size...; kw...) = ones(size...; dtype=T, kw...)
 
 Returns a tensor filled with fill_value.
 
-- `dtype`: dtype of the result; default: bool, int64, float32 or complex64, as the kind of fill_value
+- `dtype`: dtype of the result; default: bool, int64, float32 or complex64, as the kind of
+  fill_value
 - `device`: device of the result; default: CPU
 """
-function full(size::Ints, fill_value_=required; fill_value::Union{Number, Required}=fill_value_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+function full(size::Ints, fill_value_=required; fill_value::Union{Number, Required}=fill_value_,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
     fill_value === required && missing_argument(:fill_value)
     size_v = ints(size)
-    opts = Ref(C.tt_full_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+    opts = Ref(C.tt_full_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     if is_real(fill_value)
-        check(GC.@preserve size_v C.tt_full_f64(ctx(), size_v, length(size_v), Float64(fill_value), opts, o))
+        check(GC.@preserve size_v C.tt_full_f64(ctx(), size_v, length(size_v), Float64(fill_value),
+            opts, o))
     elseif is_int(fill_value)
-        check(GC.@preserve size_v C.tt_full_i64(ctx(), size_v, length(size_v), Int64(fill_value), opts, o))
+        check(GC.@preserve size_v C.tt_full_i64(ctx(), size_v, length(size_v), Int64(fill_value),
+            opts, o))
     else
-        check(GC.@preserve size_v C.tt_full_scalar(ctx(), size_v, length(size_v), Ref(scalar(fill_value)), opts, o))
+        check(GC.@preserve size_v C.tt_full_scalar(ctx(), size_v, length(size_v),
+            Ref(scalar(fill_value)), opts, o))
     end
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
@@ -2552,7 +2655,8 @@ end
 """
     arange(start=nothing, stop=nothing, step=1; dtype=nothing, device=nothing, requires_grad=false)
 
-Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step) elements.
+Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step)
+elements.
 
 - `start`: first value
 - `stop`: bound of the values, which it excludes
@@ -2560,8 +2664,11 @@ Returns the values start, start + step, … up to, but not including, end: ceil(
 - `dtype`: dtype of the result; default: int64 if start, end and step are integers, else float32
 - `device`: device of the result; default: CPU
 """
-function arange(start_=nothing, stop_=nothing, step_=1; start::Union{Number, Nothing}=start_, stop::Union{Number, Nothing}=stop_, step::Number=step_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_arange_opts(UInt64(1) | given(dtype, 1) | given(device, 2), scalar(step), dtype_code(dtype), device_struct(device)))
+function arange(start_=nothing, stop_=nothing, step_=1; start::Union{Number, Nothing}=start_,
+    stop::Union{Number, Nothing}=stop_, step::Number=step_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    opts = Ref(C.tt_arange_opts(UInt64(1) | given(dtype, 1) | given(device, 2), scalar(step),
+        dtype_code(dtype), device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_arange(ctx(), Ref(scalar(start)), Ref(scalar(stop)), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2575,8 +2682,10 @@ Returns an uninitialized tensor with the shape of self. The strides of a dense s
 - `dtype`: dtype of the result; default: that of self
 - `device`: device of the result; default: that of self
 """
-function empty_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_empty_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+function empty_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    opts = Ref(C.tt_empty_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_empty_like(ctx(), input, opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2590,8 +2699,10 @@ Returns a tensor of zeros with the shape of self. The strides of a dense self ar
 - `dtype`: dtype of the result; default: that of self
 - `device`: device of the result; default: that of self
 """
-function zeros_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_zeros_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+function zeros_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    opts = Ref(C.tt_zeros_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_zeros_like(ctx(), input, opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2605,8 +2716,10 @@ Returns a tensor of ones with the shape of self. The strides of a dense self are
 - `dtype`: dtype of the result; default: that of self
 - `device`: device of the result; default: that of self
 """
-function ones_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_ones_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+function ones_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    opts = Ref(C.tt_ones_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_ones_like(ctx(), input, opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2615,14 +2728,18 @@ end
 """
     full_like(input, fill_value; dtype=nothing, device=nothing, requires_grad=false)
 
-Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are kept.
+Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
+kept.
 
 - `dtype`: dtype of the result; default: that of self
 - `device`: device of the result; default: that of self
 """
-function full_like(input::Tensor, fill_value_=required; fill_value::Union{Number, Required}=fill_value_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+function full_like(input::Tensor, fill_value_=required;
+    fill_value::Union{Number, Required}=fill_value_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
     fill_value === required && missing_argument(:fill_value)
-    opts = Ref(C.tt_full_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+    opts = Ref(C.tt_full_like_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     if is_real(fill_value)
         check(C.tt_full_like_f64(ctx(), input, Float64(fill_value), opts, o))
@@ -2644,8 +2761,11 @@ Returns a matrix with ones on the main diagonal and zeros elsewhere.
 - `dtype`: dtype of the result; default: float32
 - `device`: device of the result; default: CPU
 """
-function eye(n::Integer, m_=nothing; m::Union{Integer, Nothing}=m_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_eye_opts(given(m, 0) | given(dtype, 1) | given(device, 2), i64(m), dtype_code(dtype), device_struct(device)))
+function eye(n::Integer, m_=nothing; m::Union{Integer, Nothing}=m_,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_eye_opts(given(m, 0) | given(dtype, 1) | given(device, 2), i64(m),
+        dtype_code(dtype), device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_eye(ctx(), i64(n), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2662,8 +2782,10 @@ Returns `steps` evenly spaced values from start to end, both included.
 - `dtype`: dtype of the result; default: complex64 if start or end is complex, else float32
 - `device`: device of the result; default: CPU
 """
-function linspace(start::Number, stop::Number, steps::Integer; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_linspace_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype), device_struct(device)))
+function linspace(start::Number, stop::Number, steps::Integer; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    opts = Ref(C.tt_linspace_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_linspace(ctx(), Ref(scalar(start)), Ref(scalar(stop)), i64(steps), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -2672,12 +2794,12 @@ end
 """
     gather(input, dim, index; out=nothing)
 
-Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dimensions. The
-result has the shape of index.
+Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
+dimensions. The result has the shape of index.
 
 - `dim`: dimension to index
-- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self; it may be
-  smaller than self outside dim
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self; it
+  may be smaller than self outside dim
 """
 function gather(input::Tensor, dim::Integer, index::Tensor; out=nothing)
     if out !== nothing
@@ -2692,8 +2814,8 @@ end
 """
     scatter_add(input, dim, index, src)
 
-Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and
-likewise for other dimensions. Repeated indices accumulate.
+Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0,
+and likewise for other dimensions. Repeated indices accumulate.
 
 - `dim`: dimension to index
 - `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
@@ -2709,8 +2831,8 @@ end
     scatter_add!(input, dim, index, src)
 
 In place:
-Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0, and
-likewise for other dimensions. Repeated indices accumulate.
+Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0,
+and likewise for other dimensions. Repeated indices accumulate.
 
 - `dim`: dimension to index
 - `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
@@ -2742,15 +2864,16 @@ end
 """
     index_add(input, dim, index, source; alpha=1, out=nothing)
 
-Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
-accumulate.
+Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
+indices accumulate.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
 - `source`: values to add: the shape of self, with the length of index in dim
 - `alpha`: factor of source
 """
-function index_add(input::Tensor, dim::Integer, index::Tensor, source::Tensor; alpha::Number=1, out=nothing)
+function index_add(input::Tensor, dim::Integer, index::Tensor, source::Tensor; alpha::Number=1,
+    out=nothing)
     if out !== nothing
         if alpha === 1
             check(C.tt_index_add_into(ctx(), input, c_dim(dim), index, source, out))
@@ -2774,8 +2897,8 @@ end
     index_add!(input, dim, index, source; alpha=1)
 
 In place:
-Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated indices
-accumulate.
+Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
+indices accumulate.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
@@ -2795,18 +2918,20 @@ end
 """
     index_put(input, indices, values, accumulate=false)
 
-Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
-end.
+Returns a copy of self with values written at the positions self[indices]. Negative positions count
+from the end.
 
-- `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has,
-  or none
+- `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as
+  it has, or none
 - `values`: broadcast to the shape of self[indices]; must have the dtype of self
 - `accumulate`: whether values are added instead of written; repeated positions accumulate
 """
-function index_put(input::Tensor, indices::OptionalTensors, values::Tensor, accumulate_=false; accumulate::Bool=accumulate_)
+function index_put(input::Tensor, indices::OptionalTensors, values::Tensor, accumulate_=false;
+    accumulate::Bool=accumulate_)
     indices_v = handles(indices)
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve indices_v indices C.tt_index_put(ctx(), input, indices_v, length(indices_v), values, flag(accumulate), o))
+    check(GC.@preserve indices_v indices C.tt_index_put(ctx(), input, indices_v, length(indices_v),
+        values, flag(accumulate), o))
     return wrap(o[])
 end
 
@@ -2814,17 +2939,19 @@ end
     index_put!(input, indices, values, accumulate=false)
 
 In place:
-Returns a copy of self with values written at the positions self[indices]. Negative positions count from the
-end.
+Returns a copy of self with values written at the positions self[indices]. Negative positions count
+from the end.
 
-- `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as it has,
-  or none
+- `indices`: for each dimension an integer tensor, a bool tensor, which covers as many dimensions as
+  it has, or none
 - `values`: broadcast to the shape of self[indices]; must have the dtype of self
 - `accumulate`: whether values are added instead of written; repeated positions accumulate
 """
-function index_put!(input::Tensor, indices::OptionalTensors, values::Tensor, accumulate_=false; accumulate::Bool=accumulate_)
+function index_put!(input::Tensor, indices::OptionalTensors, values::Tensor, accumulate_=false;
+    accumulate::Bool=accumulate_)
     indices_v = handles(indices)
-    check(GC.@preserve indices_v indices C.tt_index_put_(ctx(), input, indices_v, length(indices_v), values, flag(accumulate)))
+    check(GC.@preserve indices_v indices C.tt_index_put_(ctx(), input, indices_v, length(indices_v),
+        values, flag(accumulate)))
     return input
 end
 
@@ -2847,8 +2974,8 @@ end
 """
     scatter(input, dim, index, src; reduce=\"none\", out=nothing)
 
-Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
-other dimensions. If positions repeat, it is undefined which value is written.
+Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and
+likewise for other dimensions. If positions repeat, it is undefined which value is written.
 Returns a copy of self with value written at all positions of index along dim, like scatter.
 
 - `dim`: dimension to index
@@ -2856,7 +2983,8 @@ Returns a copy of self with value written at all positions of index along dim, l
 - `src`: values to write; at least as large as index in every dimension
 - `reduce`: none: replaces; add, multiply: combines each element with every src written to it
 """
-function scatter(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, Number}; reduce::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
+function scatter(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, Number};
+    reduce::Union{Union{AbstractString, Symbol}, Nothing}="none", out=nothing)
     if src isa Tensor
         opts = Ref(C.tt_scatter_opts(UInt64(1), choice(SCATTER, reduce, "reduce")))
         if out !== nothing
@@ -2870,11 +2998,13 @@ function scatter(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, 
         opts = Ref(C.tt_scatter_opts(UInt64(1), choice(SCATTER, reduce, "reduce")))
         if out !== nothing
             if is_real(src)
-                check(C.tt_scatter_f64_into(ctx(), input, c_dim(dim), index, Float64(src), opts, out))
+                check(C.tt_scatter_f64_into(ctx(), input, c_dim(dim), index, Float64(src), opts,
+                    out))
             elseif is_int(src)
                 check(C.tt_scatter_i64_into(ctx(), input, c_dim(dim), index, Int64(src), opts, out))
             else
-                check(C.tt_scatter_scalar_into(ctx(), input, c_dim(dim), index, Ref(scalar(src)), opts, out))
+                check(C.tt_scatter_scalar_into(ctx(), input, c_dim(dim), index, Ref(scalar(src)),
+                    opts, out))
             end
             return out
         end
@@ -2895,8 +3025,8 @@ end
     scatter!(input, dim, index, src; reduce=\"none\")
 
 In place:
-Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and likewise for
-other dimensions. If positions repeat, it is undefined which value is written.
+Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and
+likewise for other dimensions. If positions repeat, it is undefined which value is written.
 Returns a copy of self with value written at all positions of index along dim, like scatter.
 
 - `dim`: dimension to index
@@ -2904,7 +3034,8 @@ Returns a copy of self with value written at all positions of index along dim, l
 - `src`: values to write; at least as large as index in every dimension
 - `reduce`: none: replaces; add, multiply: combines each element with every src written to it
 """
-function scatter!(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, Number}; reduce::Union{Union{AbstractString, Symbol}, Nothing}="none")
+function scatter!(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, Number};
+    reduce::Union{Union{AbstractString, Symbol}, Nothing}="none")
     if src isa Tensor
         opts = Ref(C.tt_scatter_opts(UInt64(1), choice(SCATTER, reduce, "reduce")))
         check(C.tt_scatter_(ctx(), input, c_dim(dim), index, src, opts))
@@ -2961,8 +3092,8 @@ end
     index_fill(input, dim, index, value)
 
 Returns a copy of self in which the entries index of dim are filled with value.
-Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
-gradient.
+Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also
+receives a gradient.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor; negative positions count from the end
@@ -2992,8 +3123,8 @@ end
 
 In place:
 Returns a copy of self in which the entries index of dim are filled with value.
-Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also receives a
-gradient.
+Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also
+receives a gradient.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor; negative positions count from the end
@@ -3024,7 +3155,8 @@ Selects elements along dim by indices. indices and self broadcast in the other d
 - `indices`: integer tensor; negative positions count from the end
 - `dim`: dimension to index; default: self is flattened first
 """
-function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), out=nothing)
+function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), out=nothing)
     opts = Ref(C.tt_take_along_dim_opts(given(dim, 0), c_dim(dim)))
     if out !== nothing
         check(C.tt_take_along_dim_into(ctx(), input, indices, opts, out))
@@ -3055,8 +3187,8 @@ end
 """
     nonzero(input; out=nothing)
 
-Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements, self.ndim), in row-
-major order.
+Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
+self.ndim), in row-major order.
 """
 function nonzero(input::Tensor; out=nothing)
     if out !== nothing
@@ -3071,8 +3203,8 @@ end
 """
     one_hot(tensor, num_classes=-1)
 
-Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result has the
-shape of self followed by num_classes.
+Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result
+has the shape of self followed by num_classes.
 
 - `self`: int64 tensor of classes
 - `num_classes`: number of classes; -1: the largest class + 1
@@ -3087,7 +3219,8 @@ end
 """
     tril(input, diagonal=0; out=nothing)
 
-Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
+Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal
+are 0.
 
 - `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
@@ -3106,7 +3239,8 @@ end
     tril!(input, diagonal=0)
 
 In place:
-Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal are 0.
+Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal
+are 0.
 
 - `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
@@ -3119,7 +3253,8 @@ end
 """
     triu(input, diagonal=0; out=nothing)
 
-Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
+Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal
+are 0.
 
 - `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
@@ -3138,7 +3273,8 @@ end
     triu!(input, diagonal=0)
 
 In place:
-Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal are 0.
+Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal
+are 0.
 
 - `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 """
@@ -3151,12 +3287,13 @@ end
 """
     where(condition, input, other; out=nothing)
 
-Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self and other
-are promoted.
+Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self
+and other are promoted.
 
 - `condition`: bool tensor
 """
-function where(condition::Tensor, input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
+function where(condition::Tensor, input::Union{Tensor, Number}, other::Union{Tensor, Number};
+    out=nothing)
     input isa Number && (input = number_tensor(input, condition, other))
     other isa Number && (other = number_tensor(other, condition, input))
     if out !== nothing
@@ -3171,8 +3308,8 @@ end
 """
     masked_fill(input, mask, value)
 
-Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype
-of self.
+Replaces the elements of self by value where mask is true. self and mask broadcast; the result has
+the dtype of self.
 Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
 
 - `mask`: bool tensor
@@ -3201,8 +3338,8 @@ end
     masked_fill!(input, mask, value)
 
 In place:
-Replaces the elements of self by value where mask is true. self and mask broadcast; the result has the dtype
-of self.
+Replaces the elements of self by value where mask is true. self and mask broadcast; the result has
+the dtype of self.
 Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
 
 - `mask`: bool tensor
@@ -3228,15 +3365,17 @@ end
 """
     nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for
-matrices with nan or inf.
+Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is
+nan for matrices with nan or inf.
 
 - `dim`: the dimensions of rows and columns; default: the two dimensions of self
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
-    opts = Ref(C.tt_nuclear_norm_opts(UInt64(2) | given(dim, 0), pointer(dim_v), length(dim_v), flag(keepdim)))
+    opts = Ref(C.tt_nuclear_norm_opts(UInt64(2) | given(dim, 0), pointer(dim_v), length(dim_v),
+        flag(keepdim)))
     if out !== nothing
         check(GC.@preserve dim_v C.tt_nuclear_norm_into(ctx(), input, opts, out))
         return out
@@ -3254,8 +3393,10 @@ Computes |input - target|, elementwise with broadcasting, and reduces it.
 - `reduction`: none: the loss of each element; sum: their sum; mean: their mean
 - `weight`: factor of each element; has the shape of input
 """
-function l1_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", weight::Union{Tensor, Nothing}=nothing)
-    opts = Ref(C.tt_l1_loss_opts(UInt64(1) | given(weight, 1), choice(REDUCTION, reduction, "reduction"), handle(weight)))
+function l1_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", weight::Union{Tensor, Nothing}=nothing)
+    opts = Ref(C.tt_l1_loss_opts(UInt64(1) | given(weight, 1),
+        choice(REDUCTION, reduction, "reduction"), handle(weight)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve weight C.tt_l1_loss(ctx(), input, target, opts, o))
     return wrap(o[])
@@ -3266,12 +3407,14 @@ end
 
 Computes (input - target)^2, elementwise with broadcasting, and reduces it.
 
-- `reduction`: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum
-  divided by the sum of weight
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the
+  sum divided by the sum of weight
 - `weight`: factor of each element; has the shape of input
 """
-function mse_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", weight::Union{Tensor, Nothing}=nothing)
-    opts = Ref(C.tt_mse_loss_opts(UInt64(1) | given(weight, 1), choice(REDUCTION, reduction, "reduction"), handle(weight)))
+function mse_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", weight::Union{Tensor, Nothing}=nothing)
+    opts = Ref(C.tt_mse_loss_opts(UInt64(1) | given(weight, 1),
+        choice(REDUCTION, reduction, "reduction"), handle(weight)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve weight C.tt_mse_loss(ctx(), input, target, opts, o))
     return wrap(o[])
@@ -3280,14 +3423,16 @@ end
 """
     smooth_l1_loss(input, target; reduction=\"mean\", beta=1.0)
 
-Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere, with
-broadcasting, and reduces it.
+Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere,
+with broadcasting, and reduces it.
 
 - `reduction`: none: the loss of each element; sum: their sum; mean: their mean
 - `beta`: difference at which the loss becomes linear, at least 0
 """
-function smooth_l1_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", beta::Real=1.0)
-    opts = Ref(C.tt_smooth_l1_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"), f64(beta)))
+function smooth_l1_loss(input::Tensor, target::Tensor;
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", beta::Real=1.0)
+    opts = Ref(C.tt_smooth_l1_loss_opts(UInt64(3), choice(REDUCTION, reduction, "reduction"),
+        f64(beta)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_smooth_l1_loss(ctx(), input, target, opts, o))
     return wrap(o[])
@@ -3296,15 +3441,17 @@ end
 """
     huber_loss(input, target; reduction=\"mean\", delta=1.0, weight=nothing)
 
-Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, with
-broadcasting, and reduces it.
+Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere,
+with broadcasting, and reduces it.
 
 - `reduction`: none: the loss of each element; sum: their sum; mean: their mean
 - `delta`: difference at which the loss becomes linear, greater than 0
 - `weight`: factor of each element; has the shape of input
 """
-function huber_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", delta::Real=1.0, weight::Union{Tensor, Nothing}=nothing)
-    opts = Ref(C.tt_huber_loss_opts(UInt64(3) | given(weight, 2), choice(REDUCTION, reduction, "reduction"), f64(delta), handle(weight)))
+function huber_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", delta::Real=1.0, weight::Union{Tensor, Nothing}=nothing)
+    opts = Ref(C.tt_huber_loss_opts(UInt64(3) | given(weight, 2),
+        choice(REDUCTION, reduction, "reduction"), f64(delta), handle(weight)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve weight C.tt_huber_loss(ctx(), input, target, opts, o))
     return wrap(o[])
@@ -3313,51 +3460,65 @@ end
 """
     binary_cross_entropy(input, target, weight=nothing; reduction=\"mean\")
 
-Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it. Logarithms are
-clamped to at least -100.
+Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it.
+Logarithms are clamped to at least -100.
 
 - `input`: probabilities in [0, 1]
 - `target`: tensor of the shape of input
 - `weight`: factor of each element; broadcast to the shape of target
 - `reduction`: none: the loss of each element; sum: their sum; mean: their mean
 """
-function binary_cross_entropy(input::Tensor, target::Tensor, weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
-    opts = Ref(C.tt_binary_cross_entropy_opts(UInt64(2) | given(weight, 0), handle(weight), choice(REDUCTION, reduction, "reduction")))
+function binary_cross_entropy(input::Tensor, target::Tensor, weight_=nothing;
+    weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean")
+    opts = Ref(C.tt_binary_cross_entropy_opts(UInt64(2) | given(weight, 0), handle(weight),
+        choice(REDUCTION, reduction, "reduction")))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve weight C.tt_binary_cross_entropy(ctx(), input, target, opts, o))
     return wrap(o[])
 end
 
 """
-    binary_cross_entropy_with_logits(input, target, weight=nothing; reduction=\"mean\", pos_weight=nothing)
+    binary_cross_entropy_with_logits(input, target, weight=nothing; reduction=\"mean\",
+        pos_weight=nothing)
 
-Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
+Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and
+reduces it.
 
 - `target`: tensor of the shape of input
 - `weight`: factor of each element; broadcast to the shape of target
 - `reduction`: none: the loss of each element; sum: their sum; mean: their mean
-- `pos_weight`: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target
+- `pos_weight`: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of
+  target
 """
-function binary_cross_entropy_with_logits(input::Tensor, target::Tensor, weight_=nothing; weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", pos_weight::Union{Tensor, Nothing}=nothing)
-    opts = Ref(C.tt_binary_cross_entropy_with_logits_opts(UInt64(2) | given(weight, 0) | given(pos_weight, 2), handle(weight), choice(REDUCTION, reduction, "reduction"), handle(pos_weight)))
+function binary_cross_entropy_with_logits(input::Tensor, target::Tensor, weight_=nothing;
+    weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", pos_weight::Union{Tensor, Nothing}=nothing)
+    opts = Ref(C.tt_binary_cross_entropy_with_logits_opts(UInt64(2) | given(weight, 0) |
+        given(pos_weight, 2), handle(weight), choice(REDUCTION, reduction, "reduction"),
+        handle(pos_weight)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve weight pos_weight C.tt_binary_cross_entropy_with_logits(ctx(), input, target, opts, o))
+    check(GC.@preserve weight pos_weight C.tt_binary_cross_entropy_with_logits(ctx(), input, target,
+        opts, o))
     return wrap(o[])
 end
 
 """
     kl_div(input, target; reduction=\"mean\", log_target=false)
 
-Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with broadcasting, and
-reduces it. It is 0 where target is 0.
+Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with
+broadcasting, and reduces it. It is 0 where target is 0.
 
 - `input`: log-probabilities
 - `target`: probabilities, or log-probabilities if log_target is true
-- `reduction`: none; sum; mean: over all elements; batchmean: the sum divided by the first size of input
+- `reduction`: none; sum; mean: over all elements; batchmean: the sum divided by the first size of
+  input
 - `log_target`: whether target holds log-probabilities
 """
-function kl_div(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", log_target::Bool=false)
-    opts = Ref(C.tt_kl_div_opts(UInt64(3), choice(KLREDUCTION, reduction, "reduction"), flag(log_target)))
+function kl_div(input::Tensor, target::Tensor; reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", log_target::Bool=false)
+    opts = Ref(C.tt_kl_div_opts(UInt64(3), choice(KLREDUCTION, reduction, "reduction"),
+        flag(log_target)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_kl_div(ctx(), input, target, opts, o))
     return wrap(o[])
@@ -3374,27 +3535,36 @@ Negative log likelihood loss: -weight[t] * input[t] for each class t of target, 
 - `ignore_index`: targets with this value do not contribute
 - `reduction`: none; sum; mean: the sum divided by the sum of the weights of the targets
 """
-function nll_loss(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
-    opts = Ref(C.tt_nll_loss_opts(UInt64(6) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction")))
+function nll_loss(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=-100;
+    weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_,
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_nll_loss_opts(UInt64(6) | given(weight, 0), handle(weight), i64(ignore_index),
+        choice(REDUCTION, reduction, "reduction")))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve weight C.tt_nll_loss(ctx(), input, target, opts, o))
     return wrap(o[])
 end
 
 """
-    cross_entropy(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\", label_smoothing=0.0)
+    cross_entropy(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\",
+        label_smoothing=0.0)
 
 Computes the cross entropy between softmax(input) and target, and reduces it.
 
 - `input`: logits of shape (C), (N, C) or (N, C, d1, …)
-- `target`: classes in [0, C) with the shape of input without C, or probabilities with the shape of input
+- `target`: classes in [0, C) with the shape of input without C, or probabilities with the shape of
+  input
 - `weight`: factor of each class: (C)
 - `ignore_index`: class targets with this value do not contribute
-- `reduction`: none; sum; mean: for classes, the sum divided by the sum of the weights of the targets
+- `reduction`: none; sum; mean: for classes, the sum divided by the sum of the weights of the
+  targets
 - `label_smoothing`: share of the target that is distributed evenly over all classes, in [0, 1]
 """
-function cross_entropy(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=-100; weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", label_smoothing::Real=0.0)
-    opts = Ref(C.tt_cross_entropy_opts(UInt64(14) | given(weight, 0), handle(weight), i64(ignore_index), choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
+function cross_entropy(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=-100;
+    weight::Union{Tensor, Nothing}=weight_, ignore_index::Integer=ignore_index_,
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean", label_smoothing::Real=0.0)
+    opts = Ref(C.tt_cross_entropy_opts(UInt64(14) | given(weight, 0), handle(weight),
+        i64(ignore_index), choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve weight C.tt_cross_entropy(ctx(), input, target, opts, o))
     return wrap(o[])
@@ -3403,8 +3573,8 @@ end
 """
     matmul(input, other; out=nothing)
 
-Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from the
-result; leading dimensions are a batch and broadcast.
+Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from
+the result; leading dimensions are a batch and broadcast.
 
 - `self`: (…, n, m) or (m)
 - `other`: (…, m, p) or (m)
@@ -3437,14 +3607,16 @@ end
 """
     addmm(input, mat1, mat2; beta=1, alpha=1, out=nothing)
 
-Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta
+is 0.
 
 - `mat1`: (n, m)
 - `mat2`: (m, p)
 - `beta`: factor of self
 - `alpha`: factor of the product
 """
-function addmm(input::Tensor, mat1::Tensor, mat2::Tensor; beta::Number=1, alpha::Number=1, out=nothing)
+function addmm(input::Tensor, mat1::Tensor, mat2::Tensor; beta::Number=1, alpha::Number=1,
+    out=nothing)
     opts = Ref(C.tt_addmm_opts(UInt64(3), scalar(beta), scalar(alpha)))
     if out !== nothing
         check(C.tt_addmm_into(ctx(), input, mat1, mat2, opts, out))
@@ -3459,7 +3631,8 @@ end
     addmm!(input, mat1, mat2; beta=1, alpha=1)
 
 In place:
-Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta is 0.
+Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta
+is 0.
 
 - `mat1`: (n, m)
 - `mat2`: (m, p)
@@ -3475,15 +3648,16 @@ end
 """
     baddbmm(input, batch1, batch2; beta=1, alpha=1, out=nothing)
 
-Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
-including nan, if beta is 0.
+Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is
+ignored, including nan, if beta is 0.
 
 - `batch1`: (b, n, m)
 - `batch2`: (b, m, p)
 - `beta`: factor of self
 - `alpha`: factor of the product
 """
-function baddbmm(input::Tensor, batch1::Tensor, batch2::Tensor; beta::Number=1, alpha::Number=1, out=nothing)
+function baddbmm(input::Tensor, batch1::Tensor, batch2::Tensor; beta::Number=1, alpha::Number=1,
+    out=nothing)
     opts = Ref(C.tt_baddbmm_opts(UInt64(3), scalar(beta), scalar(alpha)))
     if out !== nothing
         check(C.tt_baddbmm_into(ctx(), input, batch1, batch2, opts, out))
@@ -3498,8 +3672,8 @@ end
     baddbmm!(input, batch1, batch2; beta=1, alpha=1)
 
 In place:
-Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is ignored,
-including nan, if beta is 0.
+Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is
+ignored, including nan, if beta is 0.
 
 - `batch1`: (b, n, m)
 - `batch2`: (b, m, p)
@@ -3605,27 +3779,30 @@ end
 """
     einsum(equation, operands...)
 
-Sums products of the elements of operands along the dimensions that equation specifies, in Einstein notation.
+Sums products of the elements of operands along the dimensions that equation specifies, in Einstein
+notation.
 
-- `equation`: comma-separated labels of the dimensions of each operand, then -> and the labels of the result;
-  labels missing from the result are summed. '...' covers further dimensions, which broadcast. Without -> the
-  result has the labels that occur once, in alphabetical order
+- `equation`: comma-separated labels of the dimensions of each operand, then -> and the labels of
+  the result; labels missing from the result are summed. '...' covers further dimensions, which
+  broadcast. Without -> the result has the labels that occur once, in alphabetical order
 - `operands`: one tensor per term of equation
 """
 function einsum(equation::AbstractString, operands...)
     operands = gathered(operands)
     operands_v = handles(operands)
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve operands_v operands C.tt_einsum(ctx(), equation, operands_v, length(operands_v), o))
+    check(GC.@preserve operands_v operands C.tt_einsum(ctx(), equation, operands_v,
+        length(operands_v), o))
     return wrap(o[])
 end
 
 """
-    batch_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing; training=false, momentum=0.1, eps=1e-5)
+    batch_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
+        training=false, momentum=0.1, eps=1e-5)
 
-Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1). In
-training, mean and variance are those of the batch, and running_mean and running_var are updated; otherwise
-these two are used.
+Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension
+1). In training, mean and variance are those of the batch, and running_mean and running_var are
+updated; otherwise these two are used.
 
 - `input`: (N, C) or (N, C, …)
 - `running_mean`: (C), or none; updated in training
@@ -3636,18 +3813,22 @@ these two are used.
 - `momentum`: weight of the batch in the update of the running statistics
 - `eps`: added to the variance for numerical stability
 """
-function batch_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, weight_=nothing, bias_=nothing; running_mean::Union{Tensor, Nothing}=running_mean_, running_var::Union{Tensor, Nothing}=running_var_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, training::Bool=false, momentum::Real=0.1, eps::Real=1e-5)
+function batch_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, weight_=nothing,
+    bias_=nothing; running_mean::Union{Tensor, Nothing}=running_mean_,
+    running_var::Union{Tensor, Nothing}=running_var_, weight::Union{Tensor, Nothing}=weight_,
+    bias::Union{Tensor, Nothing}=bias_, training::Bool=false, momentum::Real=0.1, eps::Real=1e-5)
     opts = Ref(C.tt_batch_norm_opts(UInt64(7), flag(training), f64(momentum), f64(eps)))
     o = Ref{Ptr{Cvoid}}()
-    check(C.tt_batch_norm(ctx(), input, optional(running_mean), optional(running_var), optional(weight), optional(bias), opts, o))
+    check(C.tt_batch_norm(ctx(), input, optional(running_mean), optional(running_var),
+        optional(weight), optional(bias), opts, o))
     return wrap(o[])
 end
 
 """
     group_norm(input, num_groups, weight=nothing, bias=nothing, eps=1e-5)
 
-Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over C /
-num_groups channels of each sample.
+Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over
+C / num_groups channels of each sample.
 
 - `input`: (N, C) or (N, C, …)
 - `num_groups`: number of groups; must divide C
@@ -3655,7 +3836,9 @@ num_groups channels of each sample.
 - `bias`: (C); none: 0
 - `eps`: added to the variance for numerical stability
 """
-function group_norm(input::Tensor, num_groups_=required, weight_=nothing, bias_=nothing, eps_=1e-5; num_groups::Union{Integer, Required}=num_groups_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, eps::Real=eps_)
+function group_norm(input::Tensor, num_groups_=required, weight_=nothing, bias_=nothing, eps_=1e-5;
+    num_groups::Union{Integer, Required}=num_groups_, weight::Union{Tensor, Nothing}=weight_,
+    bias::Union{Tensor, Nothing}=bias_, eps::Real=eps_)
     num_groups === required && missing_argument(:num_groups)
     opts = Ref(C.tt_group_norm_opts(UInt64(1), f64(eps)))
     o = Ref{Ptr{Cvoid}}()
@@ -3664,11 +3847,12 @@ function group_norm(input::Tensor, num_groups_=required, weight_=nothing, bias_=
 end
 
 """
-    instance_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing; use_input_stats=true, momentum=0.1, eps=1e-5)
+    instance_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
+        use_input_stats=true, momentum=0.1, eps=1e-5)
 
-Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample. If
-use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated;
-otherwise these two are used.
+Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each
+sample. If use_input_stats is true, the statistics are those of input, and running_mean and
+running_var are updated; otherwise these two are used.
 
 - `input`: (N, C, …)
 - `running_mean`: (C), or none; updated if use_input_stats is true
@@ -3679,10 +3863,15 @@ otherwise these two are used.
 - `momentum`: weight of input in the update of the running statistics
 - `eps`: added to the variance for numerical stability
 """
-function instance_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, weight_=nothing, bias_=nothing; running_mean::Union{Tensor, Nothing}=running_mean_, running_var::Union{Tensor, Nothing}=running_var_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, use_input_stats::Bool=true, momentum::Real=0.1, eps::Real=1e-5)
+function instance_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, weight_=nothing,
+    bias_=nothing; running_mean::Union{Tensor, Nothing}=running_mean_,
+    running_var::Union{Tensor, Nothing}=running_var_, weight::Union{Tensor, Nothing}=weight_,
+    bias::Union{Tensor, Nothing}=bias_, use_input_stats::Bool=true, momentum::Real=0.1,
+    eps::Real=1e-5)
     opts = Ref(C.tt_instance_norm_opts(UInt64(7), flag(use_input_stats), f64(momentum), f64(eps)))
     o = Ref{Ptr{Cvoid}}()
-    check(C.tt_instance_norm(ctx(), input, optional(running_mean), optional(running_var), optional(weight), optional(bias), opts, o))
+    check(C.tt_instance_norm(ctx(), input, optional(running_mean), optional(running_var),
+        optional(weight), optional(bias), opts, o))
     return wrap(o[])
 end
 
@@ -3696,32 +3885,38 @@ Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last
 - `eps`: added to the mean for numerical stability; default: the machine epsilon of the dtype of the
   computation
 """
-function rms_norm(input::Tensor, normalized_shape_=required, weight_=nothing, eps_=nothing; normalized_shape::Union{Ints, Required}=normalized_shape_, weight::Union{Tensor, Nothing}=weight_, eps::Union{Real, Nothing}=eps_)
+function rms_norm(input::Tensor, normalized_shape_=required, weight_=nothing, eps_=nothing;
+    normalized_shape::Union{Ints, Required}=normalized_shape_,
+    weight::Union{Tensor, Nothing}=weight_, eps::Union{Real, Nothing}=eps_)
     normalized_shape === required && missing_argument(:normalized_shape)
     normalized_shape_v = ints(normalized_shape)
     opts = Ref(C.tt_rms_norm_opts(given(eps, 0), f64(eps)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve normalized_shape_v C.tt_rms_norm(ctx(), input, normalized_shape_v, length(normalized_shape_v), optional(weight), opts, o))
+    check(GC.@preserve normalized_shape_v C.tt_rms_norm(ctx(), input, normalized_shape_v,
+        length(normalized_shape_v), optional(weight), opts, o))
     return wrap(o[])
 end
 
 """
     layer_norm(input, normalized_shape, weight=nothing, bias=nothing, eps=1e-5)
 
-Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the
-biased variance.
+Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions,
+with the biased variance.
 
 - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
 - `weight`: of shape normalized_shape; none: 1
 - `bias`: of shape normalized_shape; none: 0
 - `eps`: added to the variance for numerical stability
 """
-function layer_norm(input::Tensor, normalized_shape_=required, weight_=nothing, bias_=nothing, eps_=1e-5; normalized_shape::Union{Ints, Required}=normalized_shape_, weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, eps::Real=eps_)
+function layer_norm(input::Tensor, normalized_shape_=required, weight_=nothing, bias_=nothing,
+    eps_=1e-5; normalized_shape::Union{Ints, Required}=normalized_shape_,
+    weight::Union{Tensor, Nothing}=weight_, bias::Union{Tensor, Nothing}=bias_, eps::Real=eps_)
     normalized_shape === required && missing_argument(:normalized_shape)
     normalized_shape_v = ints(normalized_shape)
     opts = Ref(C.tt_layer_norm_opts(UInt64(1), f64(eps)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve normalized_shape_v C.tt_layer_norm(ctx(), input, normalized_shape_v, length(normalized_shape_v), optional(weight), optional(bias), opts, o))
+    check(GC.@preserve normalized_shape_v C.tt_layer_norm(ctx(), input, normalized_shape_v,
+        length(normalized_shape_v), optional(weight), optional(bias), opts, o))
     return wrap(o[])
 end
 
@@ -3733,43 +3928,56 @@ Returns the maximum of each window of the last dimension. nan counts as the maxi
 - `self`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
 - `stride`: step between windows; default: kernel_size
-- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the
+  maximum
 - `dilation`: step between the elements of a window
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 """
-function max_pool1d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
+function max_pool1d(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_max_pool1d_opts(UInt64(14) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), flag(ceil_mode)))
+    opts = Ref(C.tt_max_pool1d_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(ceil_mode)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool1d(ctx(), input, kernel_size_v, length(kernel_size_v), opts, o))
+    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool1d(ctx(), input,
+        kernel_size_v, length(kernel_size_v), opts, o))
     return wrap(o[])
 end
 
 """
-    max_pool1d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
+    max_pool1d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
+        ceil_mode=false)
 
 Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
 
 - `self`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
 - `stride`: step between windows; default: kernel_size
-- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the
+  maximum
 - `dilation`: step between the elements of a window
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 """
-function max_pool1d_with_indices(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
+function max_pool1d_with_indices(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_max_pool1d_with_indices_opts(UInt64(14) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), flag(ceil_mode)))
+    opts = Ref(C.tt_max_pool1d_with_indices_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(ceil_mode)))
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool1d_with_indices(ctx(), input, kernel_size_v, length(kernel_size_v), opts, o1, o2))
+    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool1d_with_indices(
+        ctx(), input, kernel_size_v, length(kernel_size_v), opts, o1, o2))
     return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
 end
 
@@ -3779,83 +3987,105 @@ end
 Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
 
 - `self`: (N, C, H, W) or (C, H, W)
-- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
+  below
 - `stride`: step between windows; default: kernel_size
-- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the
+  maximum
 - `dilation`: step between the elements of a window
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 """
-function max_pool2d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
+function max_pool2d(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_max_pool2d_opts(UInt64(14) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), flag(ceil_mode)))
+    opts = Ref(C.tt_max_pool2d_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(ceil_mode)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool2d(ctx(), input, kernel_size_v, length(kernel_size_v), opts, o))
+    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool2d(ctx(), input,
+        kernel_size_v, length(kernel_size_v), opts, o))
     return wrap(o[])
 end
 
 """
-    max_pool2d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
+    max_pool2d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
+        ceil_mode=false)
 
-Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
+Returns the maximum of each window, like max_pool2d, and its index in the flattened last two
+dimensions.
 
 - `self`: (N, C, H, W) or (C, H, W)
-- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
+  below
 - `stride`: step between windows; default: kernel_size
-- `padding`: number of elements added on both sides of each spatial dimension, which are never the maximum
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the
+  maximum
 - `dilation`: step between the elements of a window
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 """
-function max_pool2d_with_indices(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
+function max_pool2d_with_indices(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
     dilation_v = ints(dilation)
-    opts = Ref(C.tt_max_pool2d_with_indices_opts(UInt64(14) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v), length(dilation_v), flag(ceil_mode)))
+    opts = Ref(C.tt_max_pool2d_with_indices_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(ceil_mode)))
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool2d_with_indices(ctx(), input, kernel_size_v, length(kernel_size_v), opts, o1, o2))
+    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool2d_with_indices(
+        ctx(), input, kernel_size_v, length(kernel_size_v), opts, o1, o2))
     return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
 end
 
 """
     adaptive_max_pool1d(input, output_size)
 
-Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
+Divides the last dimension evenly into output_size windows and returns the maximum of each and its
+index.
 
 - `self`: (N, C, L) or (C, L)
 - `output_size`: number of windows
 """
-function adaptive_max_pool1d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
+function adaptive_max_pool1d(input::Tensor, output_size_=required;
+    output_size::Union{Ints, Required}=output_size_)
     output_size === required && missing_argument(:output_size)
     output_size_v = ints(output_size)
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve output_size_v C.tt_adaptive_max_pool1d(ctx(), input, output_size_v, length(output_size_v), o1, o2))
+    check(GC.@preserve output_size_v C.tt_adaptive_max_pool1d(ctx(), input, output_size_v,
+        length(output_size_v), o1, o2))
     return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
 end
 
 """
     adaptive_max_pool2d(input, output_size)
 
-Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index
-in the flattened dimensions.
+Divides the last two dimensions evenly into output_size windows and returns the maximum of each and
+its index in the flattened dimensions.
 
 - `self`: (N, C, H, W) or (C, H, W)
 - `output_size`: numbers of windows along both dimensions, or one number for both
 """
-function adaptive_max_pool2d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
+function adaptive_max_pool2d(input::Tensor, output_size_=required;
+    output_size::Union{Ints, Required}=output_size_)
     output_size === required && missing_argument(:output_size)
     output_size_v = ints(output_size)
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve output_size_v C.tt_adaptive_max_pool2d(ctx(), input, output_size_v, length(output_size_v), o1, o2))
+    check(GC.@preserve output_size_v C.tt_adaptive_max_pool2d(ctx(), input, output_size_v,
+        length(output_size_v), o1, o2))
     return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
 end
 
 """
-    avg_pool1d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true)
+    avg_pool1d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
+        count_include_pad=true)
 
 Returns the mean of each window of the last dimension.
 
@@ -3866,38 +4096,51 @@ Returns the mean of each window of the last dimension.
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 - `count_include_pad`: whether the divisor counts the padding
 """
-function avg_pool1d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true)
+function avg_pool1d(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
-    opts = Ref(C.tt_avg_pool1d_opts(UInt64(14) | given(stride, 0), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode), flag(count_include_pad)))
+    opts = Ref(C.tt_avg_pool1d_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
+        flag(count_include_pad)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool1d(ctx(), input, kernel_size_v, length(kernel_size_v), opts, o))
+    check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool1d(ctx(), input, kernel_size_v,
+        length(kernel_size_v), opts, o))
     return wrap(o[])
 end
 
 """
-    avg_pool2d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nothing)
+    avg_pool2d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
+        count_include_pad=true, divisor_override=nothing)
 
 Returns the mean of each window of the last two dimensions.
 
 - `self`: (N, C, H, W) or (C, H, W)
-- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments below
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
+  below
 - `stride`: step between windows; default: kernel_size
 - `padding`: number of zeros added on both sides of each spatial dimension
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 - `count_include_pad`: whether the divisor counts the padding
 - `divisor_override`: divisor of the sums, not 0; default: the number of elements of the window
 """
-function avg_pool2d(input::Tensor, kernel_size_=required; kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing, padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true, divisor_override::Union{Integer, Nothing}=nothing)
+function avg_pool2d(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true,
+    divisor_override::Union{Integer, Nothing}=nothing)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
     padding_v = ints(padding)
-    opts = Ref(C.tt_avg_pool2d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4), pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode), flag(count_include_pad), i64(divisor_override)))
+    opts = Ref(C.tt_avg_pool2d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
+        flag(count_include_pad), i64(divisor_override)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool2d(ctx(), input, kernel_size_v, length(kernel_size_v), opts, o))
+    check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool2d(ctx(), input, kernel_size_v,
+        length(kernel_size_v), opts, o))
     return wrap(o[])
 end
 
@@ -3909,11 +4152,13 @@ Divides the last dimension evenly into output_size windows and returns the mean 
 - `self`: (N, C, L) or (C, L)
 - `output_size`: number of windows
 """
-function adaptive_avg_pool1d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
+function adaptive_avg_pool1d(input::Tensor, output_size_=required;
+    output_size::Union{Ints, Required}=output_size_)
     output_size === required && missing_argument(:output_size)
     output_size_v = ints(output_size)
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve output_size_v C.tt_adaptive_avg_pool1d(ctx(), input, output_size_v, length(output_size_v), o))
+    check(GC.@preserve output_size_v C.tt_adaptive_avg_pool1d(ctx(), input, output_size_v,
+        length(output_size_v), o))
     return wrap(o[])
 end
 
@@ -3925,11 +4170,13 @@ Divides the last two dimensions evenly into output_size windows and returns the 
 - `self`: (N, C, H, W) or (C, H, W)
 - `output_size`: numbers of windows along both dimensions, or one number for both
 """
-function adaptive_avg_pool2d(input::Tensor, output_size_=required; output_size::Union{Ints, Required}=output_size_)
+function adaptive_avg_pool2d(input::Tensor, output_size_=required;
+    output_size::Union{Ints, Required}=output_size_)
     output_size === required && missing_argument(:output_size)
     output_size_v = ints(output_size)
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve output_size_v C.tt_adaptive_avg_pool2d(ctx(), input, output_size_v, length(output_size_v), o))
+    check(GC.@preserve output_size_v C.tt_adaptive_avg_pool2d(ctx(), input, output_size_v,
+        length(output_size_v), o))
     return wrap(o[])
 end
 
@@ -3943,10 +4190,13 @@ Returns random numbers, uniformly distributed in [0, 1).
 - `device`: device of the result; default: CPU
 - `generator`: random number generator; default: the one of the ctx
 """
-function rand(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
+function rand(size...; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
+    requires_grad=false)
     size = gathered(size)
     size_v = ints(size)
-    opts = Ref(C.tt_rand_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+    opts = Ref(C.tt_rand_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve size_v generator C.tt_rand(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -3957,18 +4207,21 @@ rand(T::Type, size...; kw...) = rand(size...; dtype=T, kw...)
 """
     randn(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
-Returns random numbers from the standard normal distribution. The parts of complex numbers have variance 1/2
-each.
+Returns random numbers from the standard normal distribution. The parts of complex numbers have
+variance 1/2 each.
 
 - `size`: shape of the result
 - `dtype`: floating or complex dtype; default: float32
 - `device`: device of the result; default: CPU
 - `generator`: random number generator; default: the one of the ctx
 """
-function randn(size...; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
+function randn(size...; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
+    requires_grad=false)
     size = gathered(size)
     size_v = ints(size)
-    opts = Ref(C.tt_randn_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+    opts = Ref(C.tt_randn_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve size_v generator C.tt_randn(ctx(), size_v, length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -3979,15 +4232,17 @@ randn(T::Type, size...; kw...) = randn(size...; dtype=T, kw...)
 """
     rand_like(input; dtype=nothing, device=nothing, generator=nothing)
 
-Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a dense self are
-kept.
+Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a
+dense self are kept.
 
 - `dtype`: floating or complex dtype; default: that of self
 - `device`: device of the result; default: that of self
 - `generator`: random number generator; default: the one of the ctx
 """
-function rand_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_rand_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+function rand_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_rand_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_rand_like(ctx(), input, opts, o))
     return wrap(o[])
@@ -3996,15 +4251,17 @@ end
 """
     randn_like(input; dtype=nothing, device=nothing, generator=nothing)
 
-Returns random numbers from the standard normal distribution in the shape of self. The strides of a dense self
-are kept.
+Returns random numbers from the standard normal distribution in the shape of self. The strides of a
+dense self are kept.
 
 - `dtype`: floating or complex dtype; default: that of self
 - `device`: device of the result; default: that of self
 - `generator`: random number generator; default: the one of the ctx
 """
-function randn_like(input::Tensor; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_randn_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+function randn_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_randn_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_randn_like(ctx(), input, opts, o))
     return wrap(o[])
@@ -4013,14 +4270,16 @@ end
 """
     bernoulli(input, p=nothing; generator=nothing, out=nothing)
 
-Draws 1 with the probability given by each element of self, else 0. The result has the dtype of self.
+Draws 1 with the probability given by each element of self, else 0. The result has the dtype of
+self.
 Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
 
 - `self`: probabilities in [0, 1]
 - `generator`: random number generator; default: the one of the ctx
 - `p`: probability in [0, 1]
 """
-function bernoulli(input::Tensor, p_=nothing; p::Union{Real, Nothing}=p_, generator::Union{Generator, Nothing}=nothing, out=nothing)
+function bernoulli(input::Tensor, p_=nothing; p::Union{Real, Nothing}=p_,
+    generator::Union{Generator, Nothing}=nothing, out=nothing)
     if p === nothing
         opts = Ref(C.tt_bernoulli_opts(given(generator, 0), handle(generator)))
         if out !== nothing
@@ -4049,7 +4308,8 @@ Draws 1 with probability p, else 0, in the shape and dtype of self. The values o
 - `p`: probability in [0, 1]
 - `generator`: random number generator; default: the one of the ctx
 """
-function bernoulli!(input::Tensor, p_=required; p::Union{Real, Required}=p_, generator::Union{Generator, Nothing}=nothing)
+function bernoulli!(input::Tensor, p_=required; p::Union{Real, Required}=p_,
+    generator::Union{Generator, Nothing}=nothing)
     p === required && missing_argument(:p)
     opts = Ref(C.tt_bernoulli_p_opts(given(generator, 0), handle(generator)))
     check(GC.@preserve generator C.tt_bernoulli_p_(ctx(), input, f64(p), opts))
@@ -4057,7 +4317,8 @@ function bernoulli!(input::Tensor, p_=required; p::Union{Real, Required}=p_, gen
 end
 
 """
-    randint(low=nothing, high=nothing, size=nothing; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
+    randint(low=nothing, high=nothing, size=nothing; dtype=nothing, device=nothing,
+        generator=nothing, requires_grad=false)
 
 Returns random integers, uniformly distributed in [low, high).
 
@@ -4068,19 +4329,24 @@ Returns random integers, uniformly distributed in [low, high).
 - `device`: device of the result; default: CPU
 - `generator`: random number generator; default: the one of the ctx
 """
-function randint(low_=nothing, high_=nothing, size_=nothing; low::Union{Integer, Nothing}=low_, high::Union{Integer, Nothing}=high_, size::Union{Ints, Nothing}=size_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
+function randint(low_=nothing, high_=nothing, size_=nothing; low::Union{Integer, Nothing}=low_,
+    high::Union{Integer, Nothing}=high_, size::Union{Ints, Nothing}=size_,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    generator::Union{Generator, Nothing}=nothing, requires_grad=false)
     size_v = ints(size)
-    opts = Ref(C.tt_randint_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+    opts = Ref(C.tt_randint_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve size_v generator C.tt_randint(ctx(), i64(low), i64(high), size_v, length(size_v), opts, o))
+    check(GC.@preserve size_v generator C.tt_randint(ctx(), i64(low), i64(high), size_v,
+        length(size_v), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
 """
     randint_like(input, low=nothing, high=nothing; dtype=nothing, device=nothing, generator=nothing)
 
-Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of a dense
-self are kept.
+Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of
+a dense self are kept.
 
 - `low`: smallest value
 - `high`: upper bound of the values, which it excludes
@@ -4088,8 +4354,11 @@ self are kept.
 - `device`: device of the result; default: that of self
 - `generator`: random number generator; default: the one of the ctx
 """
-function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Integer, Nothing}=low_, high::Union{Integer, Nothing}=high_, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_randint_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Integer, Nothing}=low_,
+    high::Union{Integer, Nothing}=high_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_randint_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_randint_like(ctx(), input, i64(low), i64(high), opts, o))
     return wrap(o[])
@@ -4101,21 +4370,24 @@ end
 Fills self with random integers, uniformly distributed in [low, high).
 
 - `low`: smallest value
-- `high`: upper bound of the values, which it excludes; default: all integers from low on that the dtype of
-  self represents exactly
+- `high`: upper bound of the values, which it excludes; default: all integers from low on that the
+  dtype of self represents exactly
 - `generator`: random number generator; default: the one of the ctx
 """
-function random!(input::Tensor, low_=0, high_=nothing; low::Integer=low_, high::Union{Integer, Nothing}=high_, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_random__opts(given(high, 0) | given(generator, 1), i64(high), handle(generator)))
+function random!(input::Tensor, low_=0, high_=nothing; low::Integer=low_,
+    high::Union{Integer, Nothing}=high_, generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_random__opts(given(high, 0) | given(generator, 1), i64(high),
+        handle(generator)))
     check(GC.@preserve generator C.tt_random_(ctx(), input, i64(low), opts))
     return input
 end
 
 """
-    normal(mean, std=1.0, size=nothing; generator=nothing, dtype=nothing, device=nothing, out=nothing, requires_grad=false)
+    normal(mean, std=1.0, size=nothing; generator=nothing, dtype=nothing, device=nothing,
+        out=nothing, requires_grad=false)
 
-Draws from normal distributions with the given means and standard deviations, which broadcast. The result has
-the dtype of mean.
+Draws from normal distributions with the given means and standard deviations, which broadcast. The
+result has the dtype of mean.
 Draws from normal distributions with the given means and one standard deviation.
 Draws from normal distributions with one mean and the given standard deviations.
 Draws from a normal distribution.
@@ -4127,8 +4399,12 @@ Draws from a normal distribution.
 - `dtype`: floating or complex dtype; default: float32
 - `device`: device of the result; default: CPU
 """
-function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{Tensor, Real}=std_, size::Union{Ints, Nothing}=size_, generator::Union{Generator, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, out=nothing, requires_grad=false)
-    if mean isa Tensor && std isa Tensor && size === nothing && dtype === nothing && device === nothing
+function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{Tensor, Real}=std_,
+    size::Union{Ints, Nothing}=size_, generator::Union{Generator, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, out=nothing,
+    requires_grad=false)
+    if mean isa Tensor && std isa Tensor && size === nothing && dtype === nothing &&
+        device === nothing
         opts = Ref(C.tt_normal_opts(given(generator, 0), handle(generator)))
         if out !== nothing
             check(GC.@preserve generator C.tt_normal_into(ctx(), mean, std, opts, out))
@@ -4137,7 +4413,8 @@ function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{T
         o = Ref{Ptr{Cvoid}}()
         check(GC.@preserve generator C.tt_normal(ctx(), mean, std, opts, o))
         return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
-    elseif mean isa Tensor && std isa Union{Real, Nothing} && size === nothing && dtype === nothing && device === nothing
+    elseif mean isa Tensor && std isa Union{Real, Nothing} && size === nothing &&
+        dtype === nothing && device === nothing
         opts = Ref(C.tt_normal_mean_opts(given(generator, 0), handle(generator)))
         if out !== nothing
             check(GC.@preserve generator C.tt_normal_mean_into(ctx(), mean, f64(std), opts, out))
@@ -4146,7 +4423,8 @@ function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{T
         o = Ref{Ptr{Cvoid}}()
         check(GC.@preserve generator C.tt_normal_mean(ctx(), mean, f64(std), opts, o))
         return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
-    elseif mean isa Real && std isa Tensor && size === nothing && dtype === nothing && device === nothing
+    elseif mean isa Real && std isa Tensor && size === nothing && dtype === nothing &&
+        device === nothing
         opts = Ref(C.tt_normal_std_opts(given(generator, 0), handle(generator)))
         if out !== nothing
             check(GC.@preserve generator C.tt_normal_std_into(ctx(), f64(mean), std, opts, out))
@@ -4157,10 +4435,12 @@ function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{T
         return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
     elseif mean isa Real && std isa Real && size isa Ints
         size_v = ints(size)
-        opts = Ref(C.tt_normal_size_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+        opts = Ref(C.tt_normal_size_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+            dtype_code(dtype), device_struct(device), handle(generator)))
         out === nothing || no_out("normal")
         o = Ref{Ptr{Cvoid}}()
-        check(GC.@preserve size_v generator C.tt_normal_size(ctx(), f64(mean), f64(std), size_v, length(size_v), opts, o))
+        check(GC.@preserve size_v generator C.tt_normal_size(ctx(), f64(mean), f64(std), size_v,
+            length(size_v), opts, o))
         return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
     end
     no_form("normal")
@@ -4175,7 +4455,8 @@ Fills self with random numbers from a normal distribution.
 - `std`: standard deviation, at least 0
 - `generator`: random number generator; default: the one of the ctx
 """
-function normal!(input::Tensor, mean_=0.0, std_=1.0; mean::Real=mean_, std::Real=std_, generator::Union{Generator, Nothing}=nothing)
+function normal!(input::Tensor, mean_=0.0, std_=1.0; mean::Real=mean_, std::Real=std_,
+    generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_normal__opts(given(generator, 0), handle(generator)))
     check(GC.@preserve generator C.tt_normal_(ctx(), input, f64(mean), f64(std), opts))
     return input
@@ -4190,7 +4471,8 @@ Fills self with random numbers, uniformly distributed in [low, high).
 - `high`: upper bound of the values, which it excludes
 - `generator`: random number generator; default: the one of the ctx
 """
-function uniform!(input::Tensor, low_=0.0, high_=1.0; low::Real=low_, high::Real=high_, generator::Union{Generator, Nothing}=nothing)
+function uniform!(input::Tensor, low_=0.0, high_=1.0; low::Real=low_, high::Real=high_,
+    generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_uniform__opts(given(generator, 0), handle(generator)))
     check(GC.@preserve generator C.tt_uniform_(ctx(), input, f64(low), f64(high), opts))
     return input
@@ -4199,12 +4481,14 @@ end
 """
     exponential!(input, lambd=1.0; generator=nothing)
 
-Fills self with random numbers from the exponential distribution, whose density is lambd * exp(-lambd * x).
+Fills self with random numbers from the exponential distribution, whose density is lambd *
+exp(-lambd * x).
 
 - `lambd`: rate, greater than 0
 - `generator`: random number generator; default: the one of the ctx
 """
-function exponential!(input::Tensor, lambd_=1.0; lambd::Real=lambd_, generator::Union{Generator, Nothing}=nothing)
+function exponential!(input::Tensor, lambd_=1.0; lambd::Real=lambd_,
+    generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_exponential__opts(given(generator, 0), handle(generator)))
     check(GC.@preserve generator C.tt_exponential_(ctx(), input, f64(lambd), opts))
     return input
@@ -4213,15 +4497,17 @@ end
 """
     dropout(input, p=0.5; training=true, generator=nothing)
 
-Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
-train is false.
+Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
 
 - `p`: probability of zeroing an element, in [0, 1]
 - `train`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
-function dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training), handle(generator)))
+function dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_dropout(ctx(), input, opts, o))
     return wrap(o[])
@@ -4231,15 +4517,17 @@ end
     dropout!(input, p=0.5; training=true, generator=nothing)
 
 In place:
-Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if p is 0 or
-train is false.
+Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
 
 - `p`: probability of zeroing an element, in [0, 1]
 - `train`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
-function dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true, generator::Union{Generator, Nothing}=nothing)
-    opts = Ref(C.tt_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training), handle(generator)))
+function dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
     check(GC.@preserve generator C.tt_dropout_(ctx(), input, opts))
     return input
 end
@@ -4254,8 +4542,11 @@ Returns a random permutation of the integers 0 … n - 1.
 - `device`: device of the result; default: CPU
 - `generator`: random number generator; default: the one of the ctx
 """
-function randperm(n::Integer; dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing, requires_grad=false)
-    opts = Ref(C.tt_randperm_opts(given(dtype, 0) | given(device, 1) | given(generator, 2), dtype_code(dtype), device_struct(device), handle(generator)))
+function randperm(n::Integer; dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_randperm_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
+        dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_randperm(ctx(), i64(n), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
@@ -4271,15 +4562,19 @@ Draws positions from each row of self with probabilities proportional to its wei
 - `replacement`: whether a position can be drawn more than once
 - `generator`: random number generator; default: the one of the ctx
 """
-function multinomial(input::Tensor, num_samples_=required, replacement_=false; num_samples::Union{Integer, Required}=num_samples_, replacement::Bool=replacement_, generator::Union{Generator, Nothing}=nothing, out=nothing)
+function multinomial(input::Tensor, num_samples_=required, replacement_=false;
+    num_samples::Union{Integer, Required}=num_samples_, replacement::Bool=replacement_,
+    generator::Union{Generator, Nothing}=nothing, out=nothing)
     num_samples === required && missing_argument(:num_samples)
     opts = Ref(C.tt_multinomial_opts(given(generator, 0), handle(generator)))
     if out !== nothing
-        check(GC.@preserve generator C.tt_multinomial_into(ctx(), input, i64(num_samples), flag(replacement), opts, out))
+        check(GC.@preserve generator C.tt_multinomial_into(ctx(), input, i64(num_samples),
+            flag(replacement), opts, out))
         return out
     end
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve generator C.tt_multinomial(ctx(), input, i64(num_samples), flag(replacement), opts, o))
+    check(GC.@preserve generator C.tt_multinomial(ctx(), input, i64(num_samples), flag(replacement),
+        opts, o))
     return wrap(o[])
 end
 
@@ -4289,11 +4584,14 @@ end
 Computes the sum of all elements.
 Computes sums over dim.
 
-- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function sum(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function sum(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
         opts = Ref(C.tt_sum_opts(given(dtype, 0), dtype_code(dtype)))
         out === nothing || no_out("sum")
@@ -4304,7 +4602,8 @@ function sum(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing
         dim_v = c_dims(dim)
         opts = Ref(C.tt_sum_dim_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
         if out !== nothing
-            check(GC.@preserve dim_v C.tt_sum_dim_into(ctx(), input, dim_v, length(dim_v), opts, out))
+            check(GC.@preserve dim_v C.tt_sum_dim_into(ctx(), input, dim_v, length(dim_v), opts,
+                out))
             return out
         end
         o = Ref{Ptr{Cvoid}}()
@@ -4324,7 +4623,9 @@ Computes means over dim.
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function mean(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function mean(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
         opts = Ref(C.tt_mean_opts(given(dtype, 0), dtype_code(dtype)))
         out === nothing || no_out("mean")
@@ -4333,9 +4634,11 @@ function mean(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothin
         return wrap(o[])
     elseif dim isa Ints
         dim_v = c_dims(dim)
-        opts = Ref(C.tt_mean_dim_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
+        opts = Ref(C.tt_mean_dim_opts(UInt64(1) | given(dtype, 1), flag(keepdim),
+            dtype_code(dtype)))
         if out !== nothing
-            check(GC.@preserve dim_v C.tt_mean_dim_into(ctx(), input, dim_v, length(dim_v), opts, out))
+            check(GC.@preserve dim_v C.tt_mean_dim_into(ctx(), input, dim_v, length(dim_v), opts,
+                out))
             return out
         end
         o = Ref{Ptr{Cvoid}}()
@@ -4348,12 +4651,14 @@ end
 """
     argmax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
+Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
+taken.
 
 - `dim`: dimension to reduce; default: self is flattened
 - `keepdim`: whether the reduced dimension is kept with size 1
 """
-function argmax(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function argmax(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     opts = Ref(C.tt_argmax_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
     if out !== nothing
         check(C.tt_argmax_into(ctx(), input, opts, out))
@@ -4373,7 +4678,8 @@ Tests over dim whether any element is nonzero. The result is bool, or uint8 for 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function any(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function any(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     if dim === nothing && keepdim === false
         out === nothing || no_out("any")
         o = Ref{Ptr{Cvoid}}()
@@ -4383,7 +4689,8 @@ function any(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing
         dim_v = c_dims(dim)
         opts = Ref(C.tt_any_dim_opts(UInt64(1), flag(keepdim)))
         if out !== nothing
-            check(GC.@preserve dim_v C.tt_any_dim_into(ctx(), input, dim_v, length(dim_v), opts, out))
+            check(GC.@preserve dim_v C.tt_any_dim_into(ctx(), input, dim_v, length(dim_v), opts,
+                out))
             return out
         end
         o = Ref{Ptr{Cvoid}}()
@@ -4402,7 +4709,8 @@ Tests over dim whether all elements are nonzero. The result is bool, or uint8 fo
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function all(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function all(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     if dim === nothing && keepdim === false
         out === nothing || no_out("all")
         o = Ref{Ptr{Cvoid}}()
@@ -4412,7 +4720,8 @@ function all(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing
         dim_v = c_dims(dim)
         opts = Ref(C.tt_all_dim_opts(UInt64(1), flag(keepdim)))
         if out !== nothing
-            check(GC.@preserve dim_v C.tt_all_dim_into(ctx(), input, dim_v, length(dim_v), opts, out))
+            check(GC.@preserve dim_v C.tt_all_dim_into(ctx(), input, dim_v, length(dim_v), opts,
+                out))
             return out
         end
         o = Ref{Ptr{Cvoid}}()
@@ -4430,7 +4739,8 @@ Returns the maxima over dim; nan if any element is nan. Equal maxima share the g
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function amax(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function amax(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_amax_opts(UInt64(1), flag(keepdim)))
     if out !== nothing
@@ -4450,7 +4760,8 @@ Returns the minima over dim; nan if any element is nan. Equal minima share the g
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function amin(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function amin(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_amin_opts(UInt64(1), flag(keepdim)))
     if out !== nothing
@@ -4470,7 +4781,8 @@ Computes log(sum(exp(x))) over dim without overflow. Integers are converted to f
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function logsumexp(input::Tensor, dim_=required; dims=nothing, dim::Union{Ints, Required}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function logsumexp(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Ints, Required}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     dim === required && (dim = only_dim(input))
     dim_v = c_dims(dim)
     opts = Ref(C.tt_logsumexp_opts(UInt64(1), flag(keepdim)))
@@ -4484,16 +4796,20 @@ function logsumexp(input::Tensor, dim_=required; dims=nothing, dim::Union{Ints, 
 end
 
 """
-    var(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false, out=nothing)
+    var(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false,
+        out=nothing)
 
-Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+Computes variances over dim: the sum of the squared distances from the mean, divided by n -
+correction.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
-- `correction`: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
-  unbiased estimate from a sample
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the
+  population; 1: unbiased estimate from a sample
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims), out=nothing)
+function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0,
+    keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_var_opts(UInt64(3), f64(correction), flag(keepdim)))
     if out !== nothing
@@ -4506,16 +4822,20 @@ function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, correct
 end
 
 """
-    std(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false, out=nothing)
+    std(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false,
+        out=nothing)
 
-Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance
+is 0.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
-- `correction`: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
-  unbiased estimate from a sample
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the
+  population; 1: unbiased estimate from a sample
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims), out=nothing)
+function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0,
+    keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_std_opts(UInt64(3), f64(correction), flag(keepdim)))
     if out !== nothing
@@ -4533,11 +4853,13 @@ end
 Computes variances, as var does, and means over dim.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
-- `correction`: subtracted from the number of elements in the divisor. 0: variance of the population; 1:
-  unbiased estimate from a sample
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the
+  population; 1: unbiased estimate from a sample
 - `keepdim`: whether the reduced dimensions are kept with size 1
 """
-function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true, dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0, keepdim::Bool=keeps(dims))
+function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0,
+    keepdim::Bool=keeps(dims))
     dim_v = c_dims(dim)
     opts = Ref(C.tt_var_mean_opts(UInt64(3), f64(correction), flag(keepdim)))
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
@@ -4551,11 +4873,14 @@ end
 Computes the product of all elements.
 Computes products over one dimension.
 
-- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
 - `dim`: dimension to reduce
 - `keepdim`: whether the reduced dimension is kept with size 1
 """
-function prod(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function prod(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
     if dim === nothing && keepdim === false
         opts = Ref(C.tt_prod_opts(given(dtype, 0), dtype_code(dtype)))
         out === nothing || no_out("prod")
@@ -4563,7 +4888,8 @@ function prod(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Not
         check(C.tt_prod(ctx(), input, opts, o))
         return wrap(o[])
     elseif dim isa Integer
-        opts = Ref(C.tt_prod_dim_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
+        opts = Ref(C.tt_prod_dim_opts(UInt64(1) | given(dtype, 1), flag(keepdim),
+            dtype_code(dtype)))
         if out !== nothing
             check(C.tt_prod_dim_into(ctx(), input, c_dim(dim), opts, out))
             return out
@@ -4578,12 +4904,14 @@ end
 """
     argmin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
-Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
+Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
+taken.
 
 - `dim`: dimension to reduce; default: self is flattened
 - `keepdim`: whether the reduced dimension is kept with size 1
 """
-function argmin(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+function argmin(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
     opts = Ref(C.tt_argmin_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
     if out !== nothing
         check(C.tt_argmin_into(ctx(), input, opts, out))
@@ -4597,19 +4925,22 @@ end
 """
     norm(input, p=2.0, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
-Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the
-maximum and minimum of |x|.
+Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give
+the maximum and minimum of |x|.
 
 - `p`: order of the norm
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 - `dtype`: dtype to which self is converted first; default: that of self
 """
-function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_, dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_norm_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
     if out !== nothing
-        check(GC.@preserve dim_v C.tt_norm_into(ctx(), input, f64(p), dim_v, length(dim_v), opts, out))
+        check(GC.@preserve dim_v C.tt_norm_into(ctx(), input, f64(p), dim_v, length(dim_v), opts,
+            out))
         return out
     end
     o = Ref{Ptr{Cvoid}}()
@@ -4618,25 +4949,37 @@ function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_, dim
 end
 
 """
-    interpolate(input, size=nothing, scale_factor=nothing; mode=\"nearest\", align_corners=nothing, recompute_scale_factor=nothing, antialias=false, scale_d=nothing, scale_h=nothing, scale_w=nothing)
+    interpolate(input, size=nothing, scale_factor=nothing; mode=\"nearest\", align_corners=nothing,
+        recompute_scale_factor=nothing, antialias=false, scale_d=nothing, scale_h=nothing,
+        scale_w=nothing)
 
 Resizes the spatial dimensions of input to `size` or by scale_factor.
 
 - `input`: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
 - `size`: spatial sizes of the result: one number per dimension, or one for all
 - `scale_factor`: factor of all spatial dimensions, instead of size
-- `mode`: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2;
-  trilinear: 3
-- `align_corners`: whether the centers of the corner elements are aligned instead of their outer edges
+- `mode`: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear,
+  bicubic: 2; trilinear: 3
+- `align_corners`: whether the centers of the corner elements are aligned instead of their outer
+  edges
 - `recompute_scale_factor`: whether the scale is computed from the rounded sizes
 - `antialias`: not implemented; must be false
 - `scale_d`: factor of the third-last dimension, instead of scale_factor
 - `scale_h`: factor of the second-last dimension
 - `scale_w`: factor of the last dimension
 """
-function interpolate(input::Tensor, size_=nothing, scale_factor_=nothing; size::Union{Ints, Nothing}=size_, scale_factor::Union{Real, Nothing}=scale_factor_, mode::Union{Union{AbstractString, Symbol}, Nothing}="nearest", align_corners::Union{Bool, Nothing}=nothing, recompute_scale_factor::Union{Bool, Nothing}=nothing, antialias::Bool=false, scale_d::Union{Real, Nothing}=nothing, scale_h::Union{Real, Nothing}=nothing, scale_w::Union{Real, Nothing}=nothing)
+function interpolate(input::Tensor, size_=nothing, scale_factor_=nothing;
+    size::Union{Ints, Nothing}=size_, scale_factor::Union{Real, Nothing}=scale_factor_,
+    mode::Union{Union{AbstractString, Symbol}, Nothing}="nearest",
+    align_corners::Union{Bool, Nothing}=nothing,
+    recompute_scale_factor::Union{Bool, Nothing}=nothing, antialias::Bool=false,
+    scale_d::Union{Real, Nothing}=nothing, scale_h::Union{Real, Nothing}=nothing,
+    scale_w::Union{Real, Nothing}=nothing)
     size_v = ints(size)
-    opts = Ref(C.tt_interpolate_opts(UInt64(18) | given(scale_factor, 0) | given(align_corners, 2) | given(recompute_scale_factor, 3) | given(scale_d, 5) | given(scale_h, 6) | given(scale_w, 7), f64(scale_factor), choice(INTERPOLATION, mode, "mode"), flag(align_corners), flag(recompute_scale_factor), flag(antialias), f64(scale_d), f64(scale_h), f64(scale_w)))
+    opts = Ref(C.tt_interpolate_opts(UInt64(18) | given(scale_factor, 0) | given(align_corners, 2) |
+        given(recompute_scale_factor, 3) | given(scale_d, 5) | given(scale_h, 6) | given(scale_w,
+        7), f64(scale_factor), choice(INTERPOLATION, mode, "mode"), flag(align_corners),
+        flag(recompute_scale_factor), flag(antialias), f64(scale_d), f64(scale_h), f64(scale_w)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve size_v C.tt_interpolate(ctx(), input, size_v, length(size_v), opts, o))
     return wrap(o[])
@@ -4648,9 +4991,12 @@ end
 Computes cumulative sums along dim.
 
 - `dim`: dimension to sum along
-- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
 """
-function cumsum(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function cumsum(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
+    out=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumsum_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
@@ -4669,9 +5015,11 @@ In place:
 Computes cumulative sums along dim.
 
 - `dim`: dimension to sum along
-- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
 """
-function cumsum!(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
+function cumsum!(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumsum_opts(given(dtype, 0), dtype_code(dtype)))
     check(C.tt_cumsum_(ctx(), input, c_dim(dim), opts))
@@ -4684,9 +5032,12 @@ end
 Computes cumulative products along dim.
 
 - `dim`: dimension to multiply along
-- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
 """
-function cumprod(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function cumprod(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
+    out=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumprod_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
@@ -4705,9 +5056,11 @@ In place:
 Computes cumulative products along dim.
 
 - `dim`: dimension to multiply along
-- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
 """
-function cumprod!(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
+function cumprod!(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_cumprod_opts(given(dtype, 0), dtype_code(dtype)))
     check(C.tt_cumprod_(ctx(), input, c_dim(dim), opts))
@@ -4722,7 +5075,9 @@ Computes exp(x) / sum(exp(x)) along dim, without overflow.
 - `dim`: dimension along which the result sums to 1
 - `dtype`: dtype to which self is converted first; default: no conversion
 """
-function softmax(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function softmax(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
+    out=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_softmax_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
@@ -4742,7 +5097,8 @@ Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
 - `dim`: dimension along which the result sums to 1
 - `dtype`: dtype to which input is converted first; default: no conversion
 """
-function softmin(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
+function softmin(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_softmin_opts(given(dtype, 0), dtype_code(dtype)))
     o = Ref{Ptr{Cvoid}}()
@@ -4758,7 +5114,9 @@ Computes log(softmax(x)) along dim, more accurately than the two functions in tu
 - `dim`: dimension along which exp of the result sums to 1
 - `dtype`: dtype to which self is converted first; default: no conversion
 """
-function log_softmax(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing, out=nothing)
+function log_softmax(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
+    out=nothing)
     dim === required && (dim = only_dim(input))
     opts = Ref(C.tt_log_softmax_opts(given(dtype, 0), dtype_code(dtype)))
     if out !== nothing
@@ -4773,14 +5131,15 @@ end
 """
     sort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false, out=nothing)
 
-Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than
-all other values.
+Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is
+larger than all other values.
 
 - `dim`: dimension to sort along
 - `descending`: whether the largest element is first
 - `stable`: accepted for compatibility: sorting is always stable
 """
-function sort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false, dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false, out=nothing)
+function sort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false,
+    dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false, out=nothing)
     opts = Ref(C.tt_sort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
     if out !== nothing
         check(C.tt_sort_into(ctx(), input, opts, out[1], out[2]))
@@ -4794,14 +5153,15 @@ end
 """
     argsort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false)
 
-Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other
-values.
+Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all
+other values.
 
 - `dim`: dimension to sort along
 - `descending`: whether the largest element is first
 - `stable`: accepted for compatibility: sorting is always stable
 """
-function argsort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false, dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false)
+function argsort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false,
+    dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false)
     opts = Ref(C.tt_argsort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_argsort(ctx(), input, opts, o))
@@ -4811,15 +5171,16 @@ end
 """
     topk(input, k, dim=-1; dims=nothing, largest=true, sorted=true, out=nothing)
 
-Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all
-other values.
+Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger
+than all other values.
 
 - `k`: number of elements, at most the size of dim
 - `dim`: dimension to select from
 - `largest`: false: the smallest elements
 - `sorted`: accepted for compatibility: the result is always sorted
 """
-function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Integer, Required}=k_, dim::Integer=chosen_one(dims, dim_), largest::Bool=true, sorted::Bool=true, out=nothing)
+function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Integer, Required}=k_,
+    dim::Integer=chosen_one(dims, dim_), largest::Bool=true, sorted::Bool=true, out=nothing)
     k === required && missing_argument(:k)
     opts = Ref(C.tt_topk_opts(UInt64(7), c_dim(dim), flag(largest), flag(sorted)))
     if out !== nothing
@@ -4832,10 +5193,11 @@ function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Intege
 end
 
 """
-    searchsorted(sorted_sequence, input; out_int32=false, right=false, side=\"none\", sorter=nothing, out=nothing)
+    searchsorted(sorted_sequence, input; out_int32=false, right=false, side=\"none\",
+        sorter=nothing, out=nothing)
 
-Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of
-elements less than each.
+Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the
+number of elements less than each.
 
 - `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of self
 - `out_int32`: whether the result is int32 instead of int64
@@ -4843,9 +5205,12 @@ elements less than each.
 - `side`: left or right; alternative to right
 - `sorter`: indices that sort sorted_sequence along its last dimension, if it is not sorted
 """
-function searchsorted(sorted_sequence::Tensor, input::Union{Tensor, Number}; out_int32::Bool=false, right::Bool=false, side::Union{Union{AbstractString, Symbol}, Nothing}="none", sorter::Union{Tensor, Nothing}=nothing, out=nothing)
+function searchsorted(sorted_sequence::Tensor, input::Union{Tensor, Number}; out_int32::Bool=false,
+    right::Bool=false, side::Union{Union{AbstractString, Symbol}, Nothing}="none",
+    sorter::Union{Tensor, Nothing}=nothing, out=nothing)
     input isa Number && (input = number_tensor(input, sorted_sequence))
-    opts = Ref(C.tt_searchsorted_opts(UInt64(7) | given(sorter, 3), flag(out_int32), flag(right), choice(SIDE, side, "side"), handle(sorter)))
+    opts = Ref(C.tt_searchsorted_opts(UInt64(7) | given(sorter, 3), flag(out_int32), flag(right),
+        choice(SIDE, side, "side"), handle(sorter)))
     if out !== nothing
         check(GC.@preserve sorter C.tt_searchsorted_into(ctx(), sorted_sequence, input, opts, out))
         return out
@@ -4864,7 +5229,8 @@ Returns the index of the bucket of each element: the number of boundaries less t
 - `out_int32`: whether the result is int32 instead of int64
 - `right`: whether boundaries equal to the element are counted, too
 """
-function bucketize(input::Union{Tensor, Number}, boundaries::Tensor; out_int32::Bool=false, right::Bool=false, out=nothing)
+function bucketize(input::Union{Tensor, Number}, boundaries::Tensor; out_int32::Bool=false,
+    right::Bool=false, out=nothing)
     input isa Number && (input = number_tensor(input, boundaries))
     opts = Ref(C.tt_bucketize_opts(UInt64(3), flag(out_int32), flag(right)))
     if out !== nothing
@@ -4879,19 +5245,22 @@ end
 """
     unique(input; dims=nothing, sorted=true, return_inverse=false, return_counts=false, dim=nothing)
 
-Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are
-not requested are empty.
+Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results
+that are not requested are empty.
 
 - `sorted`: accepted for compatibility: the result is always sorted
 - `return_inverse`: whether to return, for each element, the index of its value in the result
 - `return_counts`: whether to return the number of occurrences of each value
 - `dim`: dimension whose slices are compared; default: elements of the flattened tensor
 """
-function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::Bool=false, return_counts::Bool=false, dim::Union{Integer, Nothing}=chosen_one(dims, nothing))
-    opts = Ref(C.tt_unique_opts(UInt64(7) | given(dim, 3), flag(sorted), flag(return_inverse), flag(return_counts), c_dim(dim)))
+function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::Bool=false,
+    return_counts::Bool=false, dim::Union{Integer, Nothing}=chosen_one(dims, nothing))
+    opts = Ref(C.tt_unique_opts(UInt64(7) | given(dim, 3), flag(sorted), flag(return_inverse),
+        flag(return_counts), c_dim(dim)))
     o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
     check(C.tt_unique(ctx(), input, opts, o1, o2, o3))
-    return (values = wrap_or_nothing(o1[]), inverse = wrap_or_nothing(o2[]), counts = wrap_or_nothing(o3[]))
+    return (values = wrap_or_nothing(o1[]), inverse = wrap_or_nothing(o2[]),
+        counts = wrap_or_nothing(o3[]))
 end
 
 """
@@ -5001,8 +5370,8 @@ end
 """
     abs(input; out=nothing)
 
-Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient
-at 0 is 0.
+Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The
+gradient at 0 is 0.
 """
 function abs(input::Tensor; out=nothing)
     if out !== nothing
@@ -5018,8 +5387,8 @@ end
     abs!(input)
 
 In place:
-Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient
-at 0 is 0.
+Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The
+gradient at 0 is 0.
 """
 function abs!(input::Tensor)
     check(C.tt_abs_(ctx(), input))
@@ -5647,12 +6016,13 @@ const fix! = trunc!
 """
     round(input, decimals=0; digits=nothing, out=nothing)
 
-Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
-Integer tensors are unchanged and take no decimals.
+Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
+even. Integer tensors are unchanged and take no decimals.
 
 - `decimals`: number of decimal places; negative values round to tens, hundreds, …
 """
-function round(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing, decimals::Integer=digits === nothing ? decimals_ : digits, out=nothing)
+function round(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing,
+    decimals::Integer=digits === nothing ? decimals_ : digits, out=nothing)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
     if out !== nothing
         check(C.tt_round_into(ctx(), input, opts, out))
@@ -5667,12 +6037,13 @@ end
     round!(input, decimals=0; digits=nothing)
 
 In place:
-Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
-Integer tensors are unchanged and take no decimals.
+Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
+even. Integer tensors are unchanged and take no decimals.
 
 - `decimals`: number of decimal places; negative values round to tens, hundreds, …
 """
-function round!(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing, decimals::Integer=digits === nothing ? decimals_ : digits)
+function round!(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing,
+    decimals::Integer=digits === nothing ? decimals_ : digits)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
     check(C.tt_round_(ctx(), input, opts))
     return input
@@ -5703,7 +6074,8 @@ end
 """
     isfinite(input)
 
-Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite.
+Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are
+finite.
 """
 function isfinite(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5714,7 +6086,8 @@ end
 """
     view(input, size...)
 
-Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in
+that case.
 
 - `size`: sizes of the view; one of them may be -1 and is inferred
 """
@@ -5765,7 +6138,8 @@ transpose!(x::Tensor, args...; kw...) = become!(x, transpose(x, args...; kw...))
 """
     t(input)
 
-Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are.
+Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as
+they are.
 """
 function t(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -5794,8 +6168,8 @@ end
 """
     expand(input, size...)
 
-Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are
-added in front.
+Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
+dimensions are added in front.
 
 - `size`: sizes of the view; -1 keeps a size
 """
@@ -5815,7 +6189,8 @@ Returns a view without the listed dimensions whose size is 1.
 
 - `dim`: dimensions to remove; those of other sizes are kept
 """
-function squeeze(input::Tensor, dim_=nothing; dims=nothing, dim::Union{Ints, Nothing}=chosen(dims, dim_))
+function squeeze(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_))
     if dim === nothing
         o = Ref{Ptr{Cvoid}}()
         check(C.tt_squeeze(ctx(), input, o))
@@ -5839,7 +6214,8 @@ Returns a view with a new dimension of size 1.
 
 - `dim`: position of the new dimension, in [-ndim - 1, ndim]
 """
-function unsqueeze(input::Tensor, dim_=required; dims=nothing, dim::Union{Integer, Required}=chosen_one(dims, dim_))
+function unsqueeze(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_))
     dim === required && missing_argument(:dim)
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_unsqueeze(ctx(), input, c_dim(dim), o))
@@ -5877,19 +6253,21 @@ end
 """
     as_strided(input, size, stride, storage_offset=nothing)
 
-Returns a view of the storage of self with the given sizes and strides. Every element must be inside the
-storage.
+Returns a view of the storage of self with the given sizes and strides. Every element must be inside
+the storage.
 
 - `size`: sizes of the view
 - `stride`: strides of the view, in elements
 - `storage_offset`: first element in the storage; default: that of self
 """
-function as_strided(input::Tensor, size::Ints, stride::Ints, storage_offset_=nothing; storage_offset::Union{Integer, Nothing}=storage_offset_)
+function as_strided(input::Tensor, size::Ints, stride::Ints, storage_offset_=nothing;
+    storage_offset::Union{Integer, Nothing}=storage_offset_)
     size_v = ints(size)
     stride_v = ints(stride)
     opts = Ref(C.tt_as_strided_opts(given(storage_offset, 0), i64(storage_offset)))
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve size_v stride_v C.tt_as_strided(ctx(), input, size_v, length(size_v), stride_v, length(stride_v), opts, o))
+    check(GC.@preserve size_v stride_v C.tt_as_strided(ctx(), input, size_v, length(size_v),
+        stride_v, length(stride_v), opts, o))
     return wrap(o[])
 end
 
@@ -5899,13 +6277,14 @@ as_strided!(x::Tensor, args...; kw...) = become!(x, as_strided(x, args...; kw...
 """
     flatten(input, start_dim=1, end_dim=-1)
 
-Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor
-becomes 1-D.
+Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A
+0-dim tensor becomes 1-D.
 
 - `start_dim`: first dimension to join
 - `end_dim`: last dimension to join
 """
-function flatten(input::Tensor, start_dim_=1, end_dim_=-1; start_dim::Integer=start_dim_, end_dim::Integer=end_dim_)
+function flatten(input::Tensor, start_dim_=1, end_dim_=-1; start_dim::Integer=start_dim_,
+    end_dim::Integer=end_dim_)
     opts = Ref(C.tt_flatten_opts(UInt64(3), c_dim(start_dim), c_dim(end_dim)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_flatten(ctx(), input, opts, o))
@@ -5918,13 +6297,14 @@ end
 Returns a view in which dim is split into several dimensions.
 
 - `dim`: dimension to split
-- `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is
-  inferred
+- `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and
+  is inferred
 """
 function unflatten(input::Tensor, dim::Integer, sizes::Ints)
     sizes_v = ints(sizes)
     o = Ref{Ptr{Cvoid}}()
-    check(GC.@preserve sizes_v C.tt_unflatten(ctx(), input, c_dim(dim), sizes_v, length(sizes_v), o))
+    check(GC.@preserve sizes_v C.tt_unflatten(ctx(), input, c_dim(dim), sizes_v, length(sizes_v),
+        o))
     return wrap(o[])
 end
 
@@ -5958,14 +6338,15 @@ end
 """
     diagonal(input, offset=0, dim1=1, dim2=2)
 
-Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last
-dimension of the view.
+Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the
+last dimension of the view.
 
 - `offset`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
 - `dim1`: dimension of the rows
 - `dim2`: dimension of the columns
 """
-function diagonal(input::Tensor, offset_=0, dim1_=1, dim2_=2; offset::Integer=offset_, dim1::Integer=dim1_, dim2::Integer=dim2_)
+function diagonal(input::Tensor, offset_=0, dim1_=1, dim2_=2; offset::Integer=offset_,
+    dim1::Integer=dim1_, dim2::Integer=dim2_)
     opts = Ref(C.tt_diagonal_opts(UInt64(7), i64(offset), c_dim(dim1), c_dim(dim2)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_diagonal(ctx(), input, opts, o))
@@ -5975,8 +6356,8 @@ end
 """
     maximum(input, other; out=nothing)
 
-Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
-gradient equally.
+Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
+share the gradient equally.
 """
 function maximum(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -5991,8 +6372,8 @@ end
 """
     minimum(input, other; out=nothing)
 
-Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
-gradient equally.
+Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
+share the gradient equally.
 """
 function minimum(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -6012,9 +6393,11 @@ Splits self along dim into views of the given sizes.
 - `split_sizes`: sizes of the views; their sum must be the size of dim
 - `dim`: dimension to split
 """
-function split_with_sizes(input::Tensor, split_sizes_=required, dim_=1; dims=nothing, split_sizes::Union{Ints, Required}=split_sizes_, dim::Integer=chosen_one(dims, dim_))
+function split_with_sizes(input::Tensor, split_sizes_=required, dim_=1; dims=nothing,
+    split_sizes::Union{Ints, Required}=split_sizes_, dim::Integer=chosen_one(dims, dim_))
     split_sizes === required && missing_argument(:split_sizes)
     split_sizes_v = ints(split_sizes)
     opts = Ref(C.tt_split_with_sizes_opts(UInt64(1), c_dim(dim)))
-    return GC.@preserve split_sizes_v list_out((outs, cap, n) -> C.tt_split_with_sizes(ctx(), input, split_sizes_v, length(split_sizes_v), opts, outs, cap, n))
+    return GC.@preserve split_sizes_v list_out((outs, cap, n) -> C.tt_split_with_sizes(ctx(), input,
+        split_sizes_v, length(split_sizes_v), opts, outs, cap, n))
 end

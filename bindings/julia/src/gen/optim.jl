@@ -3,9 +3,9 @@
 """
     SGD(params; lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=false, maximize=false)
 
-Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + weight_decay * p. With
-momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g later, and g becomes
-b, or g + momentum * b if nesterov. Then p -= lr * g.
+Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + weight_decay *
+p. With momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g
+later, and g becomes b, or g + momentum * b if nesterov. Then p -= lr * g.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -15,19 +15,23 @@ b, or g + momentum * b if nesterov. Then p -= lr * g.
 - `nesterov`: whether to use Nesterov momentum; needs momentum > 0 and dampening = 0
 - `maximize`: whether to maximize the objective instead of minimizing it
 """
-function SGD(params; lr::Real=1e-3, momentum::Real=0, dampening::Real=0, weight_decay::Real=0, nesterov::Bool=false, maximize::Bool=false)
+function SGD(params; lr::Real=1e-3, momentum::Real=0, dampening::Real=0, weight_decay::Real=0,
+    nesterov::Bool=false, maximize::Bool=false)
     params, groups = grouped(params)
     params_v = handles(params)
-    opts = Ref(C.tt_optim_sgd_opts(UInt64(63), f64(lr), f64(momentum), f64(dampening), f64(weight_decay), flag(nesterov), flag(maximize)))
-    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_sgd(ctx(), params_v, length(params_v), opts, o))
+    opts = Ref(C.tt_optim_sgd_opts(UInt64(63), f64(lr), f64(momentum), f64(dampening),
+        f64(weight_decay), flag(nesterov), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_sgd(ctx(), params_v,
+        length(params_v), opts, o))
     return made_optimizer(h, groups)
 end
 
 """
-    Adam(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=false, maximize=false, decoupled_weight_decay=false)
+    Adam(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=false,
+        maximize=false, decoupled_weight_decay=false)
 
-Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square, divided by 1 -
-beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (sqrt(v) + eps).
+Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square, divided
+by 1 - beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (sqrt(v) + eps).
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -36,21 +40,27 @@ beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (sqrt(v)
 - `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
 - `amsgrad`: whether to divide by the largest v so far (AMSGrad)
 - `maximize`: whether to maximize the objective instead of minimizing it
-- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * weight_decay instead, as AdamW does
+- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * weight_decay instead, as
+  AdamW does
 """
-function Adam(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8, weight_decay::Real=0, amsgrad::Bool=false, maximize::Bool=false, decoupled_weight_decay::Bool=false)
+function Adam(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8,
+    weight_decay::Real=0, amsgrad::Bool=false, maximize::Bool=false,
+    decoupled_weight_decay::Bool=false)
     params, groups = grouped(params)
     params_v = handles(params)
-    opts = Ref(C.tt_optim_adam_opts(UInt64(127), f64(lr), pair(betas), f64(eps), f64(weight_decay), flag(amsgrad), flag(maximize), flag(decoupled_weight_decay)))
-    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adam(ctx(), params_v, length(params_v), opts, o))
+    opts = Ref(C.tt_optim_adam_opts(UInt64(127), f64(lr), pair(betas), f64(eps), f64(weight_decay),
+        flag(amsgrad), flag(maximize), flag(decoupled_weight_decay)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adam(ctx(), params_v,
+        length(params_v), opts, o))
     return made_optimizer(h, groups)
 end
 
 """
-    AdamW(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=false, maximize=false)
+    AdamW(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=false,
+        maximize=false)
 
-AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by 1 - lr *
-weight_decay, then takes a step of Adam.
+AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by 1
+- lr * weight_decay, then takes a step of Adam.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -60,19 +70,23 @@ weight_decay, then takes a step of Adam.
 - `amsgrad`: whether to divide by the largest average of the square so far (AMSGrad)
 - `maximize`: whether to maximize the objective instead of minimizing it
 """
-function AdamW(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8, weight_decay::Real=1e-2, amsgrad::Bool=false, maximize::Bool=false)
+function AdamW(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8,
+    weight_decay::Real=1e-2, amsgrad::Bool=false, maximize::Bool=false)
     params, groups = grouped(params)
     params_v = handles(params)
-    opts = Ref(C.tt_optim_adamw_opts(UInt64(63), f64(lr), pair(betas), f64(eps), f64(weight_decay), flag(amsgrad), flag(maximize)))
-    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adamw(ctx(), params_v, length(params_v), opts, o))
+    opts = Ref(C.tt_optim_adamw_opts(UInt64(63), f64(lr), pair(betas), f64(eps), f64(weight_decay),
+        flag(amsgrad), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adamw(ctx(), params_v,
+        length(params_v), opts, o))
     return made_optimizer(h, groups)
 end
 
 """
-    RMSprop(params; lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=false, maximize=false)
+    RMSprop(params; lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=false,
+        maximize=false)
 
-RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr * g / (sqrt(v)
-+ eps).
+RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr * g
+/ (sqrt(v) + eps).
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -83,19 +97,23 @@ RMSprop: divides the gradient by the square root of v, a running average of its 
 - `centered`: whether to divide by the estimated standard deviation of the gradient instead
 - `maximize`: whether to maximize the objective instead of minimizing it
 """
-function RMSprop(params; lr::Real=1e-2, alpha::Real=0.99, eps::Real=1e-8, weight_decay::Real=0, momentum::Real=0, centered::Bool=false, maximize::Bool=false)
+function RMSprop(params; lr::Real=1e-2, alpha::Real=0.99, eps::Real=1e-8, weight_decay::Real=0,
+    momentum::Real=0, centered::Bool=false, maximize::Bool=false)
     params, groups = grouped(params)
     params_v = handles(params)
-    opts = Ref(C.tt_optim_rmsprop_opts(UInt64(127), f64(lr), f64(alpha), f64(eps), f64(weight_decay), f64(momentum), flag(centered), flag(maximize)))
-    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_rmsprop(ctx(), params_v, length(params_v), opts, o))
+    opts = Ref(C.tt_optim_rmsprop_opts(UInt64(127), f64(lr), f64(alpha), f64(eps),
+        f64(weight_decay), f64(momentum), flag(centered), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_rmsprop(ctx(), params_v,
+        length(params_v), opts, o))
     return made_optimizer(h, groups)
 end
 
 """
-    Adagrad(params; lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, maximize=false)
+    Adagrad(params; lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+        maximize=false)
 
-Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr * g / (sqrt(s) +
-eps).
+Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr * g /
+(sqrt(s) + eps).
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -105,11 +123,14 @@ eps).
 - `eps`: added to the denominator for numerical stability
 - `maximize`: whether to maximize the objective instead of minimizing it
 """
-function Adagrad(params; lr::Real=1e-2, lr_decay::Real=0, weight_decay::Real=0, initial_accumulator_value::Real=0, eps::Real=1e-10, maximize::Bool=false)
+function Adagrad(params; lr::Real=1e-2, lr_decay::Real=0, weight_decay::Real=0,
+    initial_accumulator_value::Real=0, eps::Real=1e-10, maximize::Bool=false)
     params, groups = grouped(params)
     params_v = handles(params)
-    opts = Ref(C.tt_optim_adagrad_opts(UInt64(63), f64(lr), f64(lr_decay), f64(weight_decay), f64(initial_accumulator_value), f64(eps), flag(maximize)))
-    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adagrad(ctx(), params_v, length(params_v), opts, o))
+    opts = Ref(C.tt_optim_adagrad_opts(UInt64(63), f64(lr), f64(lr_decay), f64(weight_decay),
+        f64(initial_accumulator_value), f64(eps), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adagrad(ctx(), params_v,
+        length(params_v), opts, o))
     return made_optimizer(h, groups)
 end
 
@@ -121,10 +142,11 @@ Multiplies the learning rate of each group by gamma every step_size steps.
 - `optimizer`: optimizer whose learning rates are scheduled
 - `step_size`: number of steps between two decays
 - `gamma`: factor of each decay
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function StepLR(optimizer::Optimizer, step_size::Integer, gamma_=0.1, last_epoch_=-1; gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
+function StepLR(optimizer::Optimizer, step_size::Integer, gamma_=0.1, last_epoch_=-1;
+    gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_step_opts(UInt64(3), f64(gamma), i64(last_epoch)))
     return own(Scheduler, handle_out(o -> C.tt_lr_step(ctx(), optimizer, i64(step_size), opts, o)))
 end
@@ -137,13 +159,16 @@ Multiplies the learning rate of each group by gamma at each milestone.
 - `optimizer`: optimizer whose learning rates are scheduled
 - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 - `gamma`: factor of each decay
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function MultiStepLR(optimizer::Optimizer, milestones::Ints, gamma_=0.1, last_epoch_=-1; gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
+function MultiStepLR(optimizer::Optimizer, milestones::Ints, gamma_=0.1, last_epoch_=-1;
+    gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
     milestones_v = ints(milestones)
     opts = Ref(C.tt_lr_multi_step_opts(UInt64(3), f64(gamma), i64(last_epoch)))
-    return own(Scheduler, GC.@preserve milestones_v handle_out(o -> C.tt_lr_multi_step(ctx(), optimizer, milestones_v, length(milestones_v), opts, o)))
+    return own(Scheduler,
+        GC.@preserve milestones_v handle_out(o -> C.tt_lr_multi_step(ctx(), optimizer, milestones_v,
+        length(milestones_v), opts, o)))
 end
 
 """
@@ -154,29 +179,35 @@ Multiplies the learning rate of each group by factor for the first total_iters s
 - `optimizer`: optimizer whose learning rates are scheduled
 - `factor`: factor of the learning rate until total_iters
 - `total_iters`: number of steps with the factor
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function ConstantLR(optimizer::Optimizer, factor_=0.3333333333333333, total_iters_=5, last_epoch_=-1; factor::Real=factor_, total_iters::Integer=total_iters_, last_epoch::Integer=last_epoch_)
+function ConstantLR(optimizer::Optimizer, factor_=0.3333333333333333, total_iters_=5,
+    last_epoch_=-1; factor::Real=factor_, total_iters::Integer=total_iters_,
+    last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_constant_opts(UInt64(7), f64(factor), i64(total_iters), i64(last_epoch)))
     return own(Scheduler, handle_out(o -> C.tt_lr_constant(ctx(), optimizer, opts, o)))
 end
 
 """
-    LinearLR(optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5, last_epoch=-1)
+    LinearLR(optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5,
+        last_epoch=-1)
 
-Multiplies the learning rate of each group by a factor that changes linearly from start_factor to end_factor
-over total_iters steps.
+Multiplies the learning rate of each group by a factor that changes linearly from start_factor to
+end_factor over total_iters steps.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `start_factor`: factor at the first step
 - `end_factor`: factor from step total_iters on
 - `total_iters`: number of steps until end_factor is reached
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function LinearLR(optimizer::Optimizer, start_factor_=0.3333333333333333, end_factor_=1.0, total_iters_=5, last_epoch_=-1; start_factor::Real=start_factor_, end_factor::Real=end_factor_, total_iters::Integer=total_iters_, last_epoch::Integer=last_epoch_)
-    opts = Ref(C.tt_lr_linear_opts(UInt64(15), f64(start_factor), f64(end_factor), i64(total_iters), i64(last_epoch)))
+function LinearLR(optimizer::Optimizer, start_factor_=0.3333333333333333, end_factor_=1.0,
+    total_iters_=5, last_epoch_=-1; start_factor::Real=start_factor_, end_factor::Real=end_factor_,
+    total_iters::Integer=total_iters_, last_epoch::Integer=last_epoch_)
+    opts = Ref(C.tt_lr_linear_opts(UInt64(15), f64(start_factor), f64(end_factor), i64(total_iters),
+        i64(last_epoch)))
     return own(Scheduler, handle_out(o -> C.tt_lr_linear(ctx(), optimizer, opts, o)))
 end
 
@@ -187,12 +218,14 @@ Multiplies the learning rate of each group by gamma at every step.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `gamma`: factor of each step
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function ExponentialLR(optimizer::Optimizer, gamma::Real, last_epoch_=-1; last_epoch::Integer=last_epoch_)
+function ExponentialLR(optimizer::Optimizer, gamma::Real, last_epoch_=-1;
+    last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_exponential_opts(UInt64(1), i64(last_epoch)))
-    return own(Scheduler, handle_out(o -> C.tt_lr_exponential(ctx(), optimizer, f64(gamma), opts, o)))
+    return own(Scheduler,
+        handle_out(o -> C.tt_lr_exponential(ctx(), optimizer, f64(gamma), opts, o)))
 end
 
 """
@@ -204,10 +237,11 @@ total_iters)^power.
 - `optimizer`: optimizer whose learning rates are scheduled
 - `total_iters`: number of steps until the rate is 0
 - `power`: degree of the polynomial
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function PolynomialLR(optimizer::Optimizer, total_iters_=5, power_=1.0, last_epoch_=-1; total_iters::Integer=total_iters_, power::Real=power_, last_epoch::Integer=last_epoch_)
+function PolynomialLR(optimizer::Optimizer, total_iters_=5, power_=1.0, last_epoch_=-1;
+    total_iters::Integer=total_iters_, power::Real=power_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_polynomial_opts(UInt64(7), i64(total_iters), f64(power), i64(last_epoch)))
     return own(Scheduler, handle_out(o -> C.tt_lr_polynomial(ctx(), optimizer, opts, o)))
 end
@@ -215,26 +249,31 @@ end
 """
     CosineAnnealingLR(optimizer, T_max, eta_min=0.0, last_epoch=-1)
 
-Anneals the learning rate of each group along half a cosine from its initial value to eta_min: lr = eta_min +
-(initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+Anneals the learning rate of each group along half a cosine from its initial value to eta_min: lr =
+eta_min + (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `T_max`: number of steps until eta_min
 - `eta_min`: minimum learning rate
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function CosineAnnealingLR(optimizer::Optimizer, T_max::Integer, eta_min_=0.0, last_epoch_=-1; eta_min::Real=eta_min_, last_epoch::Integer=last_epoch_)
+function CosineAnnealingLR(optimizer::Optimizer, T_max::Integer, eta_min_=0.0, last_epoch_=-1;
+    eta_min::Real=eta_min_, last_epoch::Integer=last_epoch_)
     opts = Ref(C.tt_lr_cosine_annealing_opts(UInt64(3), f64(eta_min), i64(last_epoch)))
-    return own(Scheduler, handle_out(o -> C.tt_lr_cosine_annealing(ctx(), optimizer, i64(T_max), opts, o)))
+    return own(Scheduler,
+        handle_out(o -> C.tt_lr_cosine_annealing(ctx(), optimizer, i64(T_max), opts, o)))
 end
 
 """
-    OneCycleLR(optimizer, max_lr, total_steps=nothing, epochs=nothing, steps_per_epoch=nothing, pct_start=0.3; anneal_strategy=\"cos\", cycle_momentum=true, base_momentum=[0.85], max_momentum=[0.95], div_factor=25.0, final_div_factor=1e4, three_phase=false, last_epoch=-1)
+    OneCycleLR(optimizer, max_lr, total_steps=nothing, epochs=nothing, steps_per_epoch=nothing,
+        pct_start=0.3; anneal_strategy=\"cos\", cycle_momentum=true, base_momentum=[0.85],
+        max_momentum=[0.95], div_factor=25.0, final_div_factor=1e4, three_phase=false,
+        last_epoch=-1)
 
-The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr / div_factor to
-max_lr, then lowers it to far less than where it began. With cycle_momentum, momentum (or beta1) moves in the
-opposite direction. Call it after every batch.
+The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
+div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum, momentum
+(or beta1) moves in the opposite direction. Call it after every batch.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `max_lr`: peak learning rate: one number for all groups, or one per group
@@ -248,17 +287,30 @@ opposite direction. Call it after every batch.
 - `max_momentum`: momentum at the start and end of the cycle: one number, or one per group
 - `div_factor`: the initial rate is max_lr / div_factor
 - `final_div_factor`: the final rate is the initial rate / final_div_factor
-- `three_phase`: whether to fall to the initial rate as fast as it rose and use the rest of the cycle for the
-  final fall
-- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume one and
-  need initial_lr in each group
+- `three_phase`: whether to fall to the initial rate as fast as it rose and use the rest of the
+  cycle for the final fall
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need initial_lr in each group
 """
-function OneCycleLR(optimizer::Optimizer, max_lr::Floats, total_steps_=nothing, epochs_=nothing, steps_per_epoch_=nothing, pct_start_=0.3; total_steps::Union{Integer, Nothing}=total_steps_, epochs::Union{Integer, Nothing}=epochs_, steps_per_epoch::Union{Integer, Nothing}=steps_per_epoch_, pct_start::Real=pct_start_, anneal_strategy::Union{AbstractString, Symbol}="cos", cycle_momentum::Bool=true, base_momentum::Floats=[0.85], max_momentum::Floats=[0.95], div_factor::Real=25.0, final_div_factor::Real=1e4, three_phase::Bool=false, last_epoch::Integer=-1)
+function OneCycleLR(optimizer::Optimizer, max_lr::Floats, total_steps_=nothing, epochs_=nothing,
+    steps_per_epoch_=nothing, pct_start_=0.3; total_steps::Union{Integer, Nothing}=total_steps_,
+    epochs::Union{Integer, Nothing}=epochs_,
+    steps_per_epoch::Union{Integer, Nothing}=steps_per_epoch_, pct_start::Real=pct_start_,
+    anneal_strategy::Union{AbstractString, Symbol}="cos", cycle_momentum::Bool=true,
+    base_momentum::Floats=[0.85], max_momentum::Floats=[0.95], div_factor::Real=25.0,
+    final_div_factor::Real=1e4, three_phase::Bool=false, last_epoch::Integer=-1)
     max_lr_v = floats(max_lr)
     base_momentum_v = floats(base_momentum)
     max_momentum_v = floats(max_momentum)
-    opts = Ref(C.tt_lr_one_cycle_opts(UInt64(4088) | given(total_steps, 0) | given(epochs, 1) | given(steps_per_epoch, 2), i64(total_steps), i64(epochs), i64(steps_per_epoch), f64(pct_start), choice(ANNEAL, anneal_strategy, "anneal_strategy"), flag(cycle_momentum), pointer(base_momentum_v), length(base_momentum_v), pointer(max_momentum_v), length(max_momentum_v), f64(div_factor), f64(final_div_factor), flag(three_phase), i64(last_epoch)))
-    return own(Scheduler, GC.@preserve max_lr_v base_momentum_v max_momentum_v handle_out(o -> C.tt_lr_one_cycle(ctx(), optimizer, max_lr_v, length(max_lr_v), opts, o)))
+    opts = Ref(C.tt_lr_one_cycle_opts(UInt64(4088) | given(total_steps, 0) | given(epochs, 1) |
+        given(steps_per_epoch, 2), i64(total_steps), i64(epochs), i64(steps_per_epoch),
+        f64(pct_start), choice(ANNEAL, anneal_strategy, "anneal_strategy"), flag(cycle_momentum),
+        pointer(base_momentum_v), length(base_momentum_v), pointer(max_momentum_v),
+        length(max_momentum_v), f64(div_factor), f64(final_div_factor), flag(three_phase),
+        i64(last_epoch)))
+    return own(Scheduler,
+        GC.@preserve max_lr_v base_momentum_v max_momentum_v handle_out(o ->
+        C.tt_lr_one_cycle(ctx(), optimizer, max_lr_v, length(max_lr_v), opts, o)))
 end
 
 """
@@ -271,11 +323,15 @@ Runs schedulers one after another: schedulers[i + 1] takes over at step mileston
 - `milestones`: ascending step numbers, one fewer than schedulers
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule
 """
-function SequentialLR(optimizer::Optimizer, schedulers::AbstractVector{Scheduler}, milestones::Ints, last_epoch_=-1; last_epoch::Integer=last_epoch_)
+function SequentialLR(optimizer::Optimizer, schedulers::AbstractVector{Scheduler}, milestones::Ints,
+    last_epoch_=-1; last_epoch::Integer=last_epoch_)
     schedulers_v = handles(schedulers)
     milestones_v = ints(milestones)
     opts = Ref(C.tt_lr_sequential_opts(UInt64(1), i64(last_epoch)))
-    return own(Scheduler, GC.@preserve schedulers_v schedulers milestones_v handle_out(o -> C.tt_lr_sequential(ctx(), optimizer, schedulers_v, length(schedulers_v), milestones_v, length(milestones_v), opts, o)))
+    return own(Scheduler,
+        GC.@preserve schedulers_v schedulers milestones_v handle_out(o -> C.tt_lr_sequential(ctx(),
+        optimizer, schedulers_v, length(schedulers_v), milestones_v, length(milestones_v), opts,
+        o)))
 end
 
 """
@@ -287,7 +343,9 @@ Steps several schedulers of one optimizer together, so that their factors multip
 """
 function ChainedScheduler(schedulers::AbstractVector{Scheduler})
     schedulers_v = handles(schedulers)
-    return own(Scheduler, GC.@preserve schedulers_v schedulers handle_out(o -> C.tt_lr_chained(ctx(), schedulers_v, length(schedulers_v), o)))
+    return own(Scheduler,
+        GC.@preserve schedulers_v schedulers handle_out(o -> C.tt_lr_chained(ctx(), schedulers_v,
+        length(schedulers_v), o)))
 end
 
 # Values whose halves have names of their own.

@@ -43,8 +43,8 @@ _o_glu = Struct("Qq0q").pack
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False)
 
-    Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and at its
-    bounds.
+    Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval
+    and at its bounds.
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
@@ -56,8 +56,10 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
         if not isinstance(input, Tensor):
             raise wrong_kind("hardtanh", "input", "Tensor", input)
     opts = None
-    if min_val != -1.0 or type(min_val) is not float or max_val != 1.0 or type(max_val) is not float:
-        opts = _o_hardtanh(3, real(min_val, "hardtanh", "min_val"), real(max_val, "hardtanh", "max_val"))
+    if (min_val != -1.0 or type(min_val) is not float or max_val != 1.0
+        or type(max_val) is not float):
+        opts = _o_hardtanh(3, real(min_val, "hardtanh", "min_val"),
+                           real(max_val, "hardtanh", "max_val"))
     t = new(Tensor)
     if tt_hardtanh(local.ctx, input, opts, byref(t)):
         fail()
@@ -67,8 +69,8 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
 def hardtanh_(self, min_val=-1.0, max_val=1.0):
     """hardtanh_(self, min_val=-1.0, max_val=1.0)
 
-    In place: Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and
-    at its bounds.
+    In place: Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside
+    the interval and at its bounds.
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
@@ -76,8 +78,10 @@ def hardtanh_(self, min_val=-1.0, max_val=1.0):
     if not isinstance(input, Tensor):
         raise wrong_kind("hardtanh_", "input", "Tensor", input)
     opts = None
-    if min_val != -1.0 or type(min_val) is not float or max_val != 1.0 or type(max_val) is not float:
-        opts = _o_hardtanh(3, real(min_val, "hardtanh_", "min_val"), real(max_val, "hardtanh_", "max_val"))
+    if (min_val != -1.0 or type(min_val) is not float or max_val != 1.0
+        or type(max_val) is not float):
+        opts = _o_hardtanh(3, real(min_val, "hardtanh_", "min_val"),
+                           real(max_val, "hardtanh_", "max_val"))
     if tt_hardtanh_(local.ctx, input, opts):
         fail()
     return input
@@ -86,7 +90,8 @@ def hardtanh_(self, min_val=-1.0, max_val=1.0):
 def relu6(input, inplace=False):
     """relu6(input, inplace=False)
 
-    Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its bounds.
+    Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
+    bounds.
     """
     if inplace:
         return relu6_(input)
@@ -104,8 +109,8 @@ def relu6(input, inplace=False):
 def relu6_(self):
     """relu6_(self)
 
-    In place: Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
-    bounds.
+    In place: Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval
+    and at its bounds.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -196,9 +201,10 @@ def elu_(self, alpha=1.0):
 def gelu(input, approximate=None, *, out=None):
     """gelu(input, approximate=None, *, out=None)
 
-    Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal
-    distribution.
-      approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2
+    Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard
+    normal distribution.
+      approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) /
+        2
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -295,7 +301,8 @@ def softplus(input, beta=1.0, threshold=20.0, *, out=None):
             raise wrong_kind("softplus", "input", "Tensor", input)
     opts = None
     if beta != 1.0 or type(beta) is not float or threshold != 20.0 or type(threshold) is not float:
-        opts = _o_softplus(3, real(beta, "softplus", "beta"), real(threshold, "softplus", "threshold"))
+        opts = _o_softplus(3, real(beta, "softplus", "beta"),
+                           real(threshold, "softplus", "threshold"))
     if out is not None:
         instance(Tensor, out, "softplus", "out")
         if tt_softplus_into(local.ctx, input, opts, out):
@@ -393,7 +400,8 @@ def hardsigmoid_(self):
 def glu(input, dim=-1, *, axis=None):
     """glu(input, dim=-1, *, axis=None)
 
-    Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along dim.
+    Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along
+    dim.
       dim: dimension to split; its size must be even
     """
     if axis is not None:

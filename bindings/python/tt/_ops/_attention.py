@@ -9,24 +9,31 @@ tt_scaled_dot_product_attention = lib.tt_scaled_dot_product_attention
 _o_scaled_dot_product_attention = Struct("QdidiP0q").pack
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, generator=None):
-    """scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, generator=None)
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
+                                 *, scale=None, enable_gqa=False, generator=None):
+    """scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0,
+        is_causal=False, *, scale=None, enable_gqa=False, generator=None)
 
-    Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions, without
-    storing the matrix of scores. Queries whose keys are all masked give zeros.
+    Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two
+    dimensions, without storing the matrix of scores. Queries whose keys are all masked give zeros.
       query: (…, heads, L, E)
       key: (…, heads, S, E)
       value: (…, heads, S, Ev); the result is (…, heads, L, Ev)
-      attn_mask: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to the scores
+      attn_mask: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added
+        to the scores
       dropout_p: probability of dropping an attention weight, in [0, 1]
       is_causal: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
       scale: factor of the scores; default: 1 / sqrt(E)
-      enable_gqa: grouped query attention: the number of heads of query is a multiple of that of key and value
+      enable_gqa: grouped query attention: the number of heads of query is a multiple of that of key
+        and value
       generator: random number generator; default: the one of the ctx
     """
     if type(query) is not Tensor:
         if keeps(query):
-            return classed(scaled_dot_product_attention(query.as_subclass(Tensor), key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa, generator=generator), type(query))
+            return classed(scaled_dot_product_attention(query.as_subclass(Tensor), key, value,
+                                                        attn_mask, dropout_p, is_causal,
+                                                        scale=scale, enable_gqa=enable_gqa,
+                                                        generator=generator), type(query))
         if not isinstance(query, Tensor):
             raise wrong_kind("scaled_dot_product_attention", "query", "Tensor", query)
     if not isinstance(key, Tensor):
@@ -34,9 +41,23 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if not isinstance(value, Tensor):
         raise wrong_kind("scaled_dot_product_attention", "value", "Tensor", value)
     opts = None
-    if dropout_p != 0.0 or type(dropout_p) is not float or is_causal is not False or scale is not None or enable_gqa is not False or generator is not None:
-        opts = _o_scaled_dot_product_attention(11 | (scale is not None) << 2 | (generator is not None) << 4, real(dropout_p, "scaled_dot_product_attention", "dropout_p"), boolean(is_causal, "scaled_dot_product_attention", "is_causal"), 0.0 if scale is None else real(scale, "scaled_dot_product_attention", "scale"), boolean(enable_gqa, "scaled_dot_product_attention", "enable_gqa"), 0 if generator is None else generator_handle(generator, "scaled_dot_product_attention", "generator")._address)
+    if (dropout_p != 0.0 or type(dropout_p) is not float or is_causal is not False
+        or scale is not None or enable_gqa is not False or generator is not None):
+        opts = _o_scaled_dot_product_attention(11 | (scale is not None) << 2
+                                               | (generator is not None) << 4,
+                                               real(dropout_p, "scaled_dot_product_attention",
+                                                    "dropout_p"),
+                                               boolean(is_causal, "scaled_dot_product_attention",
+                                                       "is_causal"),
+                                               0.0 if scale is None else real(scale,
+            "scaled_dot_product_attention", "scale"),
+                                               boolean(enable_gqa, "scaled_dot_product_attention",
+                                                       "enable_gqa"),
+                                               0 if generator is None else generator_handle(
+            generator, "scaled_dot_product_attention", "generator")._address)
     t = new(Tensor)
-    if tt_scaled_dot_product_attention(local.ctx, query, key, value, optional_tensor(attn_mask, "scaled_dot_product_attention", "attn_mask"), opts, byref(t)):
+    if tt_scaled_dot_product_attention(local.ctx, query, key, value,
+                                       optional_tensor(attn_mask, "scaled_dot_product_attention",
+                                                       "attn_mask"), opts, byref(t)):
         fail()
     return t

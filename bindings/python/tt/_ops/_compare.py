@@ -113,7 +113,8 @@ def eq(input, other, *, out=None):
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "eq", "out")
-            call, value = number_form(tt_eq_f64_into, tt_eq_i64_into, tt_eq_scalar_into, other, "eq", "other")
+            call, value = number_form(tt_eq_f64_into, tt_eq_i64_into, tt_eq_scalar_into, other,
+                                      "eq", "other")
             if call(local.ctx, input, value, out):
                 fail()
             return out
@@ -168,7 +169,8 @@ def ne(input, other, *, out=None):
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "ne", "out")
-            call, value = number_form(tt_ne_f64_into, tt_ne_i64_into, tt_ne_scalar_into, other, "ne", "other")
+            call, value = number_form(tt_ne_f64_into, tt_ne_i64_into, tt_ne_scalar_into, other,
+                                      "ne", "other")
             if call(local.ctx, input, value, out):
                 fail()
             return out
@@ -223,7 +225,8 @@ def lt(input, other, *, out=None):
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "lt", "out")
-            call, value = number_form(tt_lt_f64_into, tt_lt_i64_into, tt_lt_scalar_into, other, "lt", "other")
+            call, value = number_form(tt_lt_f64_into, tt_lt_i64_into, tt_lt_scalar_into, other,
+                                      "lt", "other")
             if call(local.ctx, input, value, out):
                 fail()
             return out
@@ -278,7 +281,8 @@ def le(input, other, *, out=None):
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "le", "out")
-            call, value = number_form(tt_le_f64_into, tt_le_i64_into, tt_le_scalar_into, other, "le", "other")
+            call, value = number_form(tt_le_f64_into, tt_le_i64_into, tt_le_scalar_into, other,
+                                      "le", "other")
             if call(local.ctx, input, value, out):
                 fail()
             return out
@@ -333,7 +337,8 @@ def gt(input, other, *, out=None):
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "gt", "out")
-            call, value = number_form(tt_gt_f64_into, tt_gt_i64_into, tt_gt_scalar_into, other, "gt", "other")
+            call, value = number_form(tt_gt_f64_into, tt_gt_i64_into, tt_gt_scalar_into, other,
+                                      "gt", "other")
             if call(local.ctx, input, value, out):
                 fail()
             return out
@@ -388,7 +393,8 @@ def ge(input, other, *, out=None):
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "ge", "out")
-            call, value = number_form(tt_ge_f64_into, tt_ge_i64_into, tt_ge_scalar_into, other, "ge", "other")
+            call, value = number_form(tt_ge_f64_into, tt_ge_i64_into, tt_ge_scalar_into, other,
+                                      "ge", "other")
             if call(local.ctx, input, value, out):
                 fail()
             return out
@@ -457,7 +463,8 @@ def logical_not_(self):
 def logical_and(input, other, *, out=None):
     """logical_and(input, other, *, out=None)
 
-    Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is nonzero.
+    Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan
+    is nonzero.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -480,8 +487,8 @@ def logical_and(input, other, *, out=None):
 def logical_and_(self, other):
     """logical_and_(self, other)
 
-    In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is
-    nonzero.
+    In place: Tests whether both elements are nonzero, elementwise with broadcasting. The result is
+    bool; nan is nonzero.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -496,8 +503,8 @@ def logical_and_(self, other):
 def logical_or(input, other, *, out=None):
     """logical_or(input, other, *, out=None)
 
-    Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
-    is nonzero.
+    Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result
+    is bool; nan is nonzero.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -520,8 +527,8 @@ def logical_or(input, other, *, out=None):
 def logical_or_(self, other):
     """logical_or_(self, other)
 
-    In place: Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is
-    bool; nan is nonzero.
+    In place: Tests whether at least one of two elements is nonzero, elementwise with broadcasting.
+    The result is bool; nan is nonzero.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -536,8 +543,8 @@ def logical_or_(self, other):
 def logical_xor(input, other, *, out=None):
     """logical_xor(input, other, *, out=None)
 
-    Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is bool; nan
-    is nonzero.
+    Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result
+    is bool; nan is nonzero.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -560,8 +567,8 @@ def logical_xor(input, other, *, out=None):
 def logical_xor_(self, other):
     """logical_xor_(self, other)
 
-    In place: Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is
-    bool; nan is nonzero.
+    In place: Tests whether exactly one of two elements is nonzero, elementwise with broadcasting.
+    The result is bool; nan is nonzero.
     """
     input = self
     if not isinstance(input, Tensor):

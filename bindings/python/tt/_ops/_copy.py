@@ -22,8 +22,8 @@ _o_to = Struct("Qiiiii0q").pack
 def copy_(input, src):
     """copy_(input, src)
 
-    Copies the elements of src into self. src is broadcast to the shape of self and converted to its dtype and
-    device.
+    Copies the elements of src into self. src is broadcast to the shape of self and converted to its
+    dtype and device.
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("copy_", "input", "Tensor", input)
@@ -38,17 +38,19 @@ def clone(input, *, memory_format=preserve_format, out=None):
     """clone(input, *, memory_format=preserve_format, out=None)
 
     Returns a copy of self with its own storage.
-      memory_format: preserve: the strides of self if it is dense, else row-major; contiguous: row-major;
-        channels_last, channels_last_3d: dimension 1 is innermost
+      memory_format: preserve: the strides of self if it is dense, else row-major; contiguous:
+        row-major; channels_last, channels_last_3d: dimension 1 is innermost
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(clone(input.as_subclass(Tensor), memory_format=memory_format), type(input))
+            return classed(clone(input.as_subclass(Tensor), memory_format=memory_format),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("clone", "input", "Tensor", input)
     opts = None
     if memory_format is not preserve_format:
-        opts = _o_clone(1, instance(memory_format_class, memory_format, "clone", "memory_format").code)
+        opts = _o_clone(1, instance(memory_format_class, memory_format, "clone",
+                                    "memory_format").code)
     if out is not None:
         instance(Tensor, out, "clone", "out")
         if tt_clone_into(local.ctx, input, opts, out):
@@ -63,8 +65,8 @@ def clone(input, *, memory_format=preserve_format, out=None):
 def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format):
     """to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format)
 
-    Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and copy is
-    false.
+    Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes
+    and copy is false.
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
       copy: whether to copy even if nothing changes
@@ -72,12 +74,17 @@ def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_for
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(to(input.as_subclass(Tensor), copy, dtype=dtype, device=device, memory_format=memory_format), type(input))
+            return classed(to(input.as_subclass(Tensor), copy, dtype=dtype, device=device,
+                              memory_format=memory_format), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("to", "input", "Tensor", input)
     opts = None
-    if dtype is not None or device is not None or copy is not False or memory_format is not preserve_format:
-        opts = _o_to(12 | (dtype is not None) | (device is not None) << 1, dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"), boolean(copy, "to", "copy"), instance(memory_format_class, memory_format, "to", "memory_format").code)
+    if (dtype is not None or device is not None or copy is not False
+        or memory_format is not preserve_format):
+        opts = _o_to(12 | (dtype is not None) | (device is not None) << 1,
+                     dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"),
+                     boolean(copy, "to", "copy"), instance(memory_format_class, memory_format, "to",
+            "memory_format").code)
     t = new(Tensor)
     if tt_to(local.ctx, input, opts, byref(t)):
         fail()

@@ -13,8 +13,8 @@ _o_nuclear_norm = Struct("QPqi0q").pack
 def nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is nan for
-    matrices with nan or inf.
+    Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It
+    is nan for matrices with nan or inf.
       dim: the dimensions of rows and columns; default: the two dimensions of self
       keepdim: whether the reduced dimensions are kept with size 1
     """
@@ -30,7 +30,8 @@ def nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, ou
     opts = None
     if dim is not None or keepdim is not False:
         keep = []
-        opts = _o_nuclear_norm(2 | (dim is not None), *list_field(dim, "nuclear_norm", "dim", keep), boolean(keepdim, "nuclear_norm", "keepdim"))
+        opts = _o_nuclear_norm(2 | (dim is not None), *list_field(dim, "nuclear_norm", "dim", keep),
+                               boolean(keepdim, "nuclear_norm", "keepdim"))
     if out is not None:
         instance(Tensor, out, "nuclear_norm", "out")
         if tt_nuclear_norm_into(local.ctx, input, opts, out):

@@ -36,14 +36,17 @@ def l1_loss(input, target, reduction="mean", weight=None):
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(l1_loss(input.as_subclass(Tensor), target, reduction, weight), type(input))
+            return classed(l1_loss(input.as_subclass(Tensor), target, reduction, weight),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("l1_loss", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("l1_loss", "target", "Tensor", target)
     opts = None
     if reduction != "mean" or weight is not None:
-        opts = _o_l1_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "l1_loss", "reduction"), tensor_address(weight, "l1_loss", "weight"))
+        opts = _o_l1_loss(1 | (weight is not None) << 1,
+                          one_of(REDUCTION, reduction, "l1_loss", "reduction"),
+                          tensor_address(weight, "l1_loss", "weight"))
     t = new(Tensor)
     if tt_l1_loss(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -54,20 +57,22 @@ def mse_loss(input, target, reduction="mean", weight=None):
     """mse_loss(input, target, reduction="mean", weight=None)
 
     Computes (input - target)^2, elementwise with broadcasting, and reduces it.
-      reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight, the sum divided
-        by the sum of weight
+      reduction: none: the loss of each element; sum: their sum; mean: their mean or, with weight,
+        the sum divided by the sum of weight
       weight: factor of each element; has the shape of input
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(mse_loss(input.as_subclass(Tensor), target, reduction, weight), type(input))
+            return classed(mse_loss(input.as_subclass(Tensor), target, reduction, weight),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("mse_loss", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("mse_loss", "target", "Tensor", target)
     opts = None
     if reduction != "mean" or weight is not None:
-        opts = _o_mse_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "mse_loss", "reduction"), tensor_address(weight, "mse_loss", "weight"))
+        opts = _o_mse_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "mse_loss",
+            "reduction"), tensor_address(weight, "mse_loss", "weight"))
     t = new(Tensor)
     if tt_mse_loss(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -77,21 +82,23 @@ def mse_loss(input, target, reduction="mean", weight=None):
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     """smooth_l1_loss(input, target, reduction="mean", beta=1.0)
 
-    Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere, with
-    broadcasting, and reduces it.
+    Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere,
+    with broadcasting, and reduces it.
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       beta: difference at which the loss becomes linear, at least 0
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(smooth_l1_loss(input.as_subclass(Tensor), target, reduction, beta), type(input))
+            return classed(smooth_l1_loss(input.as_subclass(Tensor), target, reduction, beta),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("smooth_l1_loss", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("smooth_l1_loss", "target", "Tensor", target)
     opts = None
     if reduction != "mean" or beta != 1.0 or type(beta) is not float:
-        opts = _o_smooth_l1_loss(3, one_of(REDUCTION, reduction, "smooth_l1_loss", "reduction"), real(beta, "smooth_l1_loss", "beta"))
+        opts = _o_smooth_l1_loss(3, one_of(REDUCTION, reduction, "smooth_l1_loss", "reduction"),
+                                 real(beta, "smooth_l1_loss", "beta"))
     t = new(Tensor)
     if tt_smooth_l1_loss(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -101,22 +108,26 @@ def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """huber_loss(input, target, reduction="mean", delta=1.0, weight=None)
 
-    Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, with
-    broadcasting, and reduces it.
+    Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2)
+    elsewhere, with broadcasting, and reduces it.
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       delta: difference at which the loss becomes linear, greater than 0
       weight: factor of each element; has the shape of input
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(huber_loss(input.as_subclass(Tensor), target, reduction, delta, weight), type(input))
+            return classed(huber_loss(input.as_subclass(Tensor), target, reduction, delta, weight),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("huber_loss", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("huber_loss", "target", "Tensor", target)
     opts = None
     if reduction != "mean" or delta != 1.0 or type(delta) is not float or weight is not None:
-        opts = _o_huber_loss(3 | (weight is not None) << 2, one_of(REDUCTION, reduction, "huber_loss", "reduction"), real(delta, "huber_loss", "delta"), tensor_address(weight, "huber_loss", "weight"))
+        opts = _o_huber_loss(3 | (weight is not None) << 2,
+                             one_of(REDUCTION, reduction, "huber_loss", "reduction"),
+                             real(delta, "huber_loss", "delta"),
+                             tensor_address(weight, "huber_loss", "weight"))
     t = new(Tensor)
     if tt_huber_loss(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -126,8 +137,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """binary_cross_entropy(input, target, weight=None, reduction="mean")
 
-    Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it. Logarithms are
-    clamped to at least -100.
+    Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it.
+    Logarithms are clamped to at least -100.
       input: probabilities in [0, 1]
       target: tensor of the shape of input
       weight: factor of each element; broadcast to the shape of target
@@ -135,14 +146,18 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(binary_cross_entropy(input.as_subclass(Tensor), target, weight, reduction), type(input))
+            return classed(binary_cross_entropy(input.as_subclass(Tensor), target, weight,
+                                                reduction), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("binary_cross_entropy", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("binary_cross_entropy", "target", "Tensor", target)
     opts = None
     if weight is not None or reduction != "mean":
-        opts = _o_binary_cross_entropy(2 | (weight is not None), tensor_address(weight, "binary_cross_entropy", "weight"), one_of(REDUCTION, reduction, "binary_cross_entropy", "reduction"))
+        opts = _o_binary_cross_entropy(2 | (weight is not None),
+                                       tensor_address(weight, "binary_cross_entropy", "weight"),
+                                       one_of(REDUCTION, reduction, "binary_cross_entropy",
+                                              "reduction"))
     t = new(Tensor)
     if tt_binary_cross_entropy(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -150,24 +165,35 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
-    """binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None)
+    """binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean",
+        pos_weight=None)
 
-    Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and reduces it.
+    Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise,
+    and reduces it.
       target: tensor of the shape of input
       weight: factor of each element; broadcast to the shape of target
       reduction: none: the loss of each element; sum: their sum; mean: their mean
-      pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape of target
+      pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape
+        of target
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(binary_cross_entropy_with_logits(input.as_subclass(Tensor), target, weight, reduction, pos_weight), type(input))
+            return classed(binary_cross_entropy_with_logits(input.as_subclass(Tensor), target,
+                weight, reduction, pos_weight), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("binary_cross_entropy_with_logits", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("binary_cross_entropy_with_logits", "target", "Tensor", target)
     opts = None
     if weight is not None or reduction != "mean" or pos_weight is not None:
-        opts = _o_binary_cross_entropy_with_logits(2 | (weight is not None) | (pos_weight is not None) << 2, tensor_address(weight, "binary_cross_entropy_with_logits", "weight"), one_of(REDUCTION, reduction, "binary_cross_entropy_with_logits", "reduction"), tensor_address(pos_weight, "binary_cross_entropy_with_logits", "pos_weight"))
+        opts = _o_binary_cross_entropy_with_logits(2 | (weight is not None)
+                                                   | (pos_weight is not None) << 2,
+                                                   tensor_address(weight,
+            "binary_cross_entropy_with_logits", "weight"),
+                                                   one_of(REDUCTION, reduction,
+            "binary_cross_entropy_with_logits", "reduction"),
+                                                   tensor_address(pos_weight,
+            "binary_cross_entropy_with_logits", "pos_weight"))
     t = new(Tensor)
     if tt_binary_cross_entropy_with_logits(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -177,23 +203,26 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 def kl_div(input, target, reduction="mean", log_target=False):
     """kl_div(input, target, reduction="mean", log_target=False)
 
-    Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with broadcasting, and
-    reduces it. It is 0 where target is 0.
+    Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with
+    broadcasting, and reduces it. It is 0 where target is 0.
       input: log-probabilities
       target: probabilities, or log-probabilities if log_target is true
-      reduction: none; sum; mean: over all elements; batchmean: the sum divided by the first size of input
+      reduction: none; sum; mean: over all elements; batchmean: the sum divided by the first size of
+        input
       log_target: whether target holds log-probabilities
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(kl_div(input.as_subclass(Tensor), target, reduction, log_target), type(input))
+            return classed(kl_div(input.as_subclass(Tensor), target, reduction, log_target),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("kl_div", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("kl_div", "target", "Tensor", target)
     opts = None
     if reduction != "mean" or log_target is not False:
-        opts = _o_kl_div(3, one_of(KLREDUCTION, reduction, "kl_div", "reduction"), boolean(log_target, "kl_div", "log_target"))
+        opts = _o_kl_div(3, one_of(KLREDUCTION, reduction, "kl_div", "reduction"),
+                         boolean(log_target, "kl_div", "log_target"))
     t = new(Tensor)
     if tt_kl_div(local.ctx, input, target, opts, byref(t)):
         fail()
@@ -212,41 +241,54 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(nll_loss(input.as_subclass(Tensor), target, weight, ignore_index, reduction), type(input))
+            return classed(nll_loss(input.as_subclass(Tensor), target, weight, ignore_index,
+                                    reduction), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("nll_loss", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("nll_loss", "target", "Tensor", target)
     opts = None
-    if weight is not None or ignore_index != -100 or type(ignore_index) is not int or reduction != "mean":
-        opts = _o_nll_loss(6 | (weight is not None), tensor_address(weight, "nll_loss", "weight"), integer(ignore_index, "nll_loss", "ignore_index"), one_of(REDUCTION, reduction, "nll_loss", "reduction"))
+    if (weight is not None or ignore_index != -100 or type(ignore_index) is not int
+        or reduction != "mean"):
+        opts = _o_nll_loss(6 | (weight is not None), tensor_address(weight, "nll_loss", "weight"),
+                           integer(ignore_index, "nll_loss", "ignore_index"),
+                           one_of(REDUCTION, reduction, "nll_loss", "reduction"))
     t = new(Tensor)
     if tt_nll_loss(local.ctx, input, target, opts, byref(t)):
         fail()
     return t
 
 
-def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0)
+def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean",
+                  label_smoothing=0.0):
+    """cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean",
+        label_smoothing=0.0)
 
     Computes the cross entropy between softmax(input) and target, and reduces it.
       input: logits of shape (C), (N, C) or (N, C, d1, …)
-      target: classes in [0, C) with the shape of input without C, or probabilities with the shape of input
+      target: classes in [0, C) with the shape of input without C, or probabilities with the shape
+        of input
       weight: factor of each class: (C)
       ignore_index: class targets with this value do not contribute
-      reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the targets
+      reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the
+        targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(cross_entropy(input.as_subclass(Tensor), target, weight, ignore_index, reduction, label_smoothing), type(input))
+            return classed(cross_entropy(input.as_subclass(Tensor), target, weight, ignore_index,
+                                         reduction, label_smoothing), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("cross_entropy", "input", "Tensor", input)
     if not isinstance(target, Tensor):
         raise wrong_kind("cross_entropy", "target", "Tensor", target)
     opts = None
-    if weight is not None or ignore_index != -100 or type(ignore_index) is not int or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float:
-        opts = _o_cross_entropy(14 | (weight is not None), tensor_address(weight, "cross_entropy", "weight"), integer(ignore_index, "cross_entropy", "ignore_index"), one_of(REDUCTION, reduction, "cross_entropy", "reduction"), real(label_smoothing, "cross_entropy", "label_smoothing"))
+    if (weight is not None or ignore_index != -100 or type(ignore_index) is not int
+        or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float):
+        opts = _o_cross_entropy(14 | (weight is not None), tensor_address(weight, "cross_entropy",
+            "weight"), integer(ignore_index, "cross_entropy", "ignore_index"),
+                                one_of(REDUCTION, reduction, "cross_entropy", "reduction"),
+                                real(label_smoothing, "cross_entropy", "label_smoothing"))
     t = new(Tensor)
     if tt_cross_entropy(local.ctx, input, target, opts, byref(t)):
         fail()

@@ -17,12 +17,14 @@ _o_rms_norm = Struct("Qd0q").pack
 _o_layer_norm = Struct("Qd0q").pack
 
 
-def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5)
+def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False,
+               momentum=0.1, eps=1e-5):
+    """batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
+        training=False, momentum=0.1, eps=1e-5)
 
-    Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1). In
-    training, mean and variance are those of the batch, and running_mean and running_var are updated; otherwise
-    these two are used.
+    Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel
+    (dimension 1). In training, mean and variance are those of the batch, and running_mean and
+    running_var are updated; otherwise these two are used.
       input: (N, C) or (N, C, …)
       running_mean: (C), or none; updated in training
       running_var: (C), or none; updated in training with the unbiased variance
@@ -34,14 +36,21 @@ def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=Non
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(batch_norm(input.as_subclass(Tensor), running_mean, running_var, weight, bias, training, momentum, eps), type(input))
+            return classed(batch_norm(input.as_subclass(Tensor), running_mean, running_var, weight,
+                                      bias, training, momentum, eps), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("batch_norm", "input", "Tensor", input)
     opts = None
-    if training is not False or momentum != 0.1 or type(momentum) is not float or eps != 1e-5 or type(eps) is not float:
-        opts = _o_batch_norm(7, boolean(training, "batch_norm", "training"), real(momentum, "batch_norm", "momentum"), real(eps, "batch_norm", "eps"))
+    if (training is not False or momentum != 0.1 or type(momentum) is not float or eps != 1e-5
+        or type(eps) is not float):
+        opts = _o_batch_norm(7, boolean(training, "batch_norm", "training"),
+                             real(momentum, "batch_norm", "momentum"),
+                             real(eps, "batch_norm", "eps"))
     t = new(Tensor)
-    if tt_batch_norm(local.ctx, input, optional_tensor(running_mean, "batch_norm", "running_mean"), optional_tensor(running_var, "batch_norm", "running_var"), optional_tensor(weight, "batch_norm", "weight"), optional_tensor(bias, "batch_norm", "bias"), opts, byref(t)):
+    if tt_batch_norm(local.ctx, input, optional_tensor(running_mean, "batch_norm", "running_mean"),
+                     optional_tensor(running_var, "batch_norm", "running_var"),
+                     optional_tensor(weight, "batch_norm", "weight"),
+                     optional_tensor(bias, "batch_norm", "bias"), opts, byref(t)):
         fail()
     return t
 
@@ -49,8 +58,8 @@ def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=Non
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """group_norm(input, num_groups, weight=None, bias=None, eps=1e-5)
 
-    Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over C /
-    num_groups channels of each sample.
+    Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance
+    over C / num_groups channels of each sample.
       input: (N, C) or (N, C, …)
       num_groups: number of groups; must divide C
       weight: (C); none: 1
@@ -59,24 +68,29 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(group_norm(input.as_subclass(Tensor), num_groups, weight, bias, eps), type(input))
+            return classed(group_norm(input.as_subclass(Tensor), num_groups, weight, bias, eps),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("group_norm", "input", "Tensor", input)
     opts = None
     if eps != 1e-5 or type(eps) is not float:
         opts = _o_group_norm(1, real(eps, "group_norm", "eps"))
     t = new(Tensor)
-    if tt_group_norm(local.ctx, input, c_int64(integer(num_groups, "group_norm", "num_groups")), optional_tensor(weight, "group_norm", "weight"), optional_tensor(bias, "group_norm", "bias"), opts, byref(t)):
+    if tt_group_norm(local.ctx, input, c_int64(integer(num_groups, "group_norm", "num_groups")),
+                     optional_tensor(weight, "group_norm", "weight"),
+                     optional_tensor(bias, "group_norm", "bias"), opts, byref(t)):
         fail()
     return t
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
-    """instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5)
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
+                  use_input_stats=True, momentum=0.1, eps=1e-5):
+    """instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
+        use_input_stats=True, momentum=0.1, eps=1e-5)
 
-    Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample. If
-    use_input_stats is true, the statistics are those of input, and running_mean and running_var are updated;
-    otherwise these two are used.
+    Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of
+    each sample. If use_input_stats is true, the statistics are those of input, and running_mean and
+    running_var are updated; otherwise these two are used.
       input: (N, C, …)
       running_mean: (C), or none; updated if use_input_stats is true
       running_var: (C), or none; updated if use_input_stats is true
@@ -88,14 +102,21 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(instance_norm(input.as_subclass(Tensor), running_mean, running_var, weight, bias, use_input_stats, momentum, eps), type(input))
+            return classed(instance_norm(input.as_subclass(Tensor), running_mean, running_var,
+                                         weight, bias, use_input_stats, momentum, eps), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("instance_norm", "input", "Tensor", input)
     opts = None
-    if use_input_stats is not True or momentum != 0.1 or type(momentum) is not float or eps != 1e-5 or type(eps) is not float:
-        opts = _o_instance_norm(7, boolean(use_input_stats, "instance_norm", "use_input_stats"), real(momentum, "instance_norm", "momentum"), real(eps, "instance_norm", "eps"))
+    if (use_input_stats is not True or momentum != 0.1 or type(momentum) is not float or eps != 1e-5
+        or type(eps) is not float):
+        opts = _o_instance_norm(7, boolean(use_input_stats, "instance_norm", "use_input_stats"),
+                                real(momentum, "instance_norm", "momentum"),
+                                real(eps, "instance_norm", "eps"))
     t = new(Tensor)
-    if tt_instance_norm(local.ctx, input, optional_tensor(running_mean, "instance_norm", "running_mean"), optional_tensor(running_var, "instance_norm", "running_var"), optional_tensor(weight, "instance_norm", "weight"), optional_tensor(bias, "instance_norm", "bias"), opts, byref(t)):
+    if tt_instance_norm(local.ctx, input, optional_tensor(running_mean, "instance_norm",
+            "running_mean"), optional_tensor(running_var, "instance_norm", "running_var"),
+                        optional_tensor(weight, "instance_norm", "weight"),
+                        optional_tensor(bias, "instance_norm", "bias"), opts, byref(t)):
         fail()
     return t
 
@@ -106,19 +127,23 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
       normalized_shape: sizes of the last dimensions of input, over which to normalize
       weight: of shape normalized_shape; none: 1
-      eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of the computation
+      eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of
+        the computation
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(rms_norm(input.as_subclass(Tensor), normalized_shape, weight, eps), type(input))
+            return classed(rms_norm(input.as_subclass(Tensor), normalized_shape, weight, eps),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("rms_norm", "input", "Tensor", input)
-    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "rms_norm", "normalized_shape")
+    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "rms_norm",
+                                                      "normalized_shape")
     opts = None
     if eps is not None:
         opts = _o_rms_norm((eps is not None), 0.0 if eps is None else real(eps, "rms_norm", "eps"))
     t = new(Tensor)
-    if tt_rms_norm(local.ctx, input, normalized_shape_c, normalized_shape_n, optional_tensor(weight, "rms_norm", "weight"), opts, byref(t)):
+    if tt_rms_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
+                   optional_tensor(weight, "rms_norm", "weight"), opts, byref(t)):
         fail()
     return t
 
@@ -126,8 +151,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5)
 
-    Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, with the
-    biased variance.
+    Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions,
+    with the biased variance.
       normalized_shape: sizes of the last dimensions of input, over which to normalize
       weight: of shape normalized_shape; none: 1
       bias: of shape normalized_shape; none: 0
@@ -135,14 +160,18 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(layer_norm(input.as_subclass(Tensor), normalized_shape, weight, bias, eps), type(input))
+            return classed(layer_norm(input.as_subclass(Tensor), normalized_shape, weight, bias,
+                                      eps), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("layer_norm", "input", "Tensor", input)
-    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "layer_norm", "normalized_shape")
+    normalized_shape_c, normalized_shape_n = int_list(normalized_shape, "layer_norm",
+                                                      "normalized_shape")
     opts = None
     if eps != 1e-5 or type(eps) is not float:
         opts = _o_layer_norm(1, real(eps, "layer_norm", "eps"))
     t = new(Tensor)
-    if tt_layer_norm(local.ctx, input, normalized_shape_c, normalized_shape_n, optional_tensor(weight, "layer_norm", "weight"), optional_tensor(bias, "layer_norm", "bias"), opts, byref(t)):
+    if tt_layer_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
+                     optional_tensor(weight, "layer_norm", "weight"),
+                     optional_tensor(bias, "layer_norm", "bias"), opts, byref(t)):
         fail()
     return t

@@ -35,49 +35,68 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
       input: (N, C, L) or (C, L)
       kernel_size: size of a window
       stride: step between windows; default: kernel_size
-      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+      padding: number of elements added on both sides of each spatial dimension, which are never the
+        maximum
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(max_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+            return classed(max_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                      dilation, ceil_mode), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("max_pool1d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d", "kernel_size")
     opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+        or type(dilation) is not int or ceil_mode is not False):
         keep = []
-        opts = _o_max_pool1d(14 | (stride is not None), *list_field(stride, "max_pool1d", "stride", keep), *list_field(padding, "max_pool1d", "padding", keep), *list_field(dilation, "max_pool1d", "dilation", keep), boolean(ceil_mode, "max_pool1d", "ceil_mode"))
+        opts = _o_max_pool1d(14 | (stride is not None), *list_field(stride, "max_pool1d", "stride",
+            keep), *list_field(padding, "max_pool1d", "padding", keep),
+                             *list_field(dilation, "max_pool1d", "dilation", keep),
+                             boolean(ceil_mode, "max_pool1d", "ceil_mode"))
     t = new(Tensor)
     if tt_max_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
         fail()
     return t
 
 
-def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
+def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
+                            ceil_mode=False):
+    """max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
+        ceil_mode=False)
 
     Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
       input: (N, C, L) or (C, L)
       kernel_size: size of a window
       stride: step between windows; default: kernel_size
-      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+      padding: number of elements added on both sides of each spatial dimension, which are never the
+        maximum
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(max_pool1d_with_indices(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+            return classed(max_pool1d_with_indices(input.as_subclass(Tensor), kernel_size, stride,
+                                                   padding, dilation, ceil_mode), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("max_pool1d_with_indices", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool1d_with_indices", "kernel_size")
     opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+        or type(dilation) is not int or ceil_mode is not False):
         keep = []
-        opts = _o_max_pool1d_with_indices(14 | (stride is not None), *list_field(stride, "max_pool1d_with_indices", "stride", keep), *list_field(padding, "max_pool1d_with_indices", "padding", keep), *list_field(dilation, "max_pool1d_with_indices", "dilation", keep), boolean(ceil_mode, "max_pool1d_with_indices", "ceil_mode"))
+        opts = _o_max_pool1d_with_indices(14 | (stride is not None),
+                                          *list_field(stride, "max_pool1d_with_indices", "stride",
+                                                      keep), *list_field(padding,
+            "max_pool1d_with_indices", "padding", keep),
+                                          *list_field(dilation, "max_pool1d_with_indices",
+                                                      "dilation", keep),
+                                          boolean(ceil_mode, "max_pool1d_with_indices",
+                                                  "ceil_mode"))
     t0, t1 = new(Tensor), new(Tensor)
-    if tt_max_pool1d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t0), byref(t1)):
+    if tt_max_pool1d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t0),
+                                  byref(t1)):
         fail()
     return _r_max_pool1d_with_indices((t0, t1))
 
@@ -87,51 +106,73 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
       input: (N, C, H, W) or (C, H, W)
-      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments
+        below
       stride: step between windows; default: kernel_size
-      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+      padding: number of elements added on both sides of each spatial dimension, which are never the
+        maximum
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(max_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+            return classed(max_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                      dilation, ceil_mode), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("max_pool2d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d", "kernel_size")
     opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+        or type(dilation) is not int or ceil_mode is not False):
         keep = []
-        opts = _o_max_pool2d(14 | (stride is not None), *list_field(stride, "max_pool2d", "stride", keep), *list_field(padding, "max_pool2d", "padding", keep), *list_field(dilation, "max_pool2d", "dilation", keep), boolean(ceil_mode, "max_pool2d", "ceil_mode"))
+        opts = _o_max_pool2d(14 | (stride is not None), *list_field(stride, "max_pool2d", "stride",
+            keep), *list_field(padding, "max_pool2d", "padding", keep),
+                             *list_field(dilation, "max_pool2d", "dilation", keep),
+                             boolean(ceil_mode, "max_pool2d", "ceil_mode"))
     t = new(Tensor)
     if tt_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
         fail()
     return t
 
 
-def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
+                            ceil_mode=False):
+    """max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
+        ceil_mode=False)
 
-    Returns the maximum of each window, like max_pool2d, and its index in the flattened last two dimensions.
+    Returns the maximum of each window, like max_pool2d, and its index in the flattened last two
+    dimensions.
       input: (N, C, H, W) or (C, H, W)
-      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments
+        below
       stride: step between windows; default: kernel_size
-      padding: number of elements added on both sides of each spatial dimension, which are never the maximum
+      padding: number of elements added on both sides of each spatial dimension, which are never the
+        maximum
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(max_pool2d_with_indices(input.as_subclass(Tensor), kernel_size, stride, padding, dilation, ceil_mode), type(input))
+            return classed(max_pool2d_with_indices(input.as_subclass(Tensor), kernel_size, stride,
+                                                   padding, dilation, ceil_mode), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("max_pool2d_with_indices", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "max_pool2d_with_indices", "kernel_size")
     opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or dilation != 1 or type(dilation) is not int or ceil_mode is not False:
+    if (stride is not None or padding != 0 or type(padding) is not int or dilation != 1
+        or type(dilation) is not int or ceil_mode is not False):
         keep = []
-        opts = _o_max_pool2d_with_indices(14 | (stride is not None), *list_field(stride, "max_pool2d_with_indices", "stride", keep), *list_field(padding, "max_pool2d_with_indices", "padding", keep), *list_field(dilation, "max_pool2d_with_indices", "dilation", keep), boolean(ceil_mode, "max_pool2d_with_indices", "ceil_mode"))
+        opts = _o_max_pool2d_with_indices(14 | (stride is not None),
+                                          *list_field(stride, "max_pool2d_with_indices", "stride",
+                                                      keep), *list_field(padding,
+            "max_pool2d_with_indices", "padding", keep),
+                                          *list_field(dilation, "max_pool2d_with_indices",
+                                                      "dilation", keep),
+                                          boolean(ceil_mode, "max_pool2d_with_indices",
+                                                  "ceil_mode"))
     t0, t1 = new(Tensor), new(Tensor)
-    if tt_max_pool2d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t0), byref(t1)):
+    if tt_max_pool2d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t0),
+                                  byref(t1)):
         fail()
     return _r_max_pool2d_with_indices((t0, t1))
 
@@ -139,7 +180,8 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 def adaptive_max_pool1d(input, output_size):
     """adaptive_max_pool1d(input, output_size)
 
-    Divides the last dimension evenly into output_size windows and returns the maximum of each and its index.
+    Divides the last dimension evenly into output_size windows and returns the maximum of each and
+    its index.
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
@@ -158,8 +200,8 @@ def adaptive_max_pool1d(input, output_size):
 def adaptive_max_pool2d(input, output_size):
     """adaptive_max_pool2d(input, output_size)
 
-    Divides the last two dimensions evenly into output_size windows and returns the maximum of each and its index
-    in the flattened dimensions.
+    Divides the last two dimensions evenly into output_size windows and returns the maximum of each
+    and its index in the flattened dimensions.
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
@@ -176,7 +218,8 @@ def adaptive_max_pool2d(input, output_size):
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    """avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True)
+    """avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False,
+        count_include_pad=True)
 
     Returns the mean of each window of the last dimension.
       input: (N, C, L) or (C, L)
@@ -188,26 +231,34 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(avg_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding, ceil_mode, count_include_pad), type(input))
+            return classed(avg_pool1d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                      ceil_mode, count_include_pad), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("avg_pool1d", "input", "Tensor", input)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool1d", "kernel_size")
     opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False or count_include_pad is not True:
+    if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
+        or count_include_pad is not True):
         keep = []
-        opts = _o_avg_pool1d(14 | (stride is not None), *list_field(stride, "avg_pool1d", "stride", keep), *list_field(padding, "avg_pool1d", "padding", keep), boolean(ceil_mode, "avg_pool1d", "ceil_mode"), boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
+        opts = _o_avg_pool1d(14 | (stride is not None), *list_field(stride, "avg_pool1d", "stride",
+            keep), *list_field(padding, "avg_pool1d", "padding", keep),
+                             boolean(ceil_mode, "avg_pool1d", "ceil_mode"),
+                             boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
     t = new(Tensor)
     if tt_avg_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
         fail()
     return t
 
 
-def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None):
-    """avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None)
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None, *, out=None):
+    """avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False,
+        count_include_pad=True, divisor_override=None, *, out=None)
 
     Returns the mean of each window of the last two dimensions.
       input: (N, C, H, W) or (C, H, W)
-      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments below
+      kernel_size: rows and columns of a window, or one number for both; likewise for the arguments
+        below
       stride: step between windows; default: kernel_size
       padding: number of zeros added on both sides of each spatial dimension
       ceil_mode: whether the number of windows is rounded up instead of down
@@ -216,17 +267,26 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(avg_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), type(input))
+            return classed(avg_pool2d(input.as_subclass(Tensor), kernel_size, stride, padding,
+                                      ceil_mode, count_include_pad, divisor_override), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("avg_pool2d", "input", "Tensor", input)
     if out is not None:
         from ._copy import clone
-        return clone(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), out=out)
+        return clone(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                                divisor_override), out=out)
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
     opts = None
-    if stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False or count_include_pad is not True or divisor_override is not None:
+    if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
+        or count_include_pad is not True or divisor_override is not None):
         keep = []
-        opts = _o_avg_pool2d(14 | (stride is not None) | (divisor_override is not None) << 4, *list_field(stride, "avg_pool2d", "stride", keep), *list_field(padding, "avg_pool2d", "padding", keep), boolean(ceil_mode, "avg_pool2d", "ceil_mode"), boolean(count_include_pad, "avg_pool2d", "count_include_pad"), 0 if divisor_override is None else integer(divisor_override, "avg_pool2d", "divisor_override"))
+        opts = _o_avg_pool2d(14 | (stride is not None) | (divisor_override is not None) << 4,
+                             *list_field(stride, "avg_pool2d", "stride", keep),
+                             *list_field(padding, "avg_pool2d", "padding", keep),
+                             boolean(ceil_mode, "avg_pool2d", "ceil_mode"),
+                             boolean(count_include_pad, "avg_pool2d", "count_include_pad"),
+                             0 if divisor_override is None else integer(divisor_override,
+            "avg_pool2d", "divisor_override"))
     t = new(Tensor)
     if tt_avg_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
         fail()

@@ -2,7 +2,8 @@
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
-from .._convert import boolean, dtype_code, instance, int_list, integer, is_int, keeps, no_overload, out_tensors, real, wrong_kind
+from .._convert import (boolean, dtype_code, instance, int_list, integer, is_int, keeps,
+    no_overload, out_tensors, real, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -75,11 +76,12 @@ _o_norm = Struct("Qii0q").pack
 def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-    Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient equally.
-    Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements the first is
-    taken.
-    Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements share the
-    gradient equally.
+    Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient
+    equally.
+    Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements
+    the first is taken.
+    Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
+    share the gradient equally.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -108,11 +110,13 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
             opts = _o_max_dim(1, boolean(keepdim, "max", "keepdim"))
         if out is not None:
             dst_values, dst_indices = out_tensors(out, 2, "max")
-            if tt_max_dim_into(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, dst_values, dst_indices):
+            if tt_max_dim_into(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts,
+                               dst_values, dst_indices):
                 fail()
             return out
         t0, t1 = new(Tensor), new(Tensor)
-        if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(t0), byref(t1)):
+        if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(t0),
+                      byref(t1)):
             fail()
         return _r_max_dim((t0, t1))
     elif isinstance(dim, Tensor) and keepdim is False:
@@ -131,11 +135,12 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
 def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
-    Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient equally.
-    Returns the minima along dim and their indices. nan counts as the minimum; among equal elements the first is
-    taken.
-    Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements share the
-    gradient equally.
+    Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient
+    equally.
+    Returns the minima along dim and their indices. nan counts as the minimum; among equal elements
+    the first is taken.
+    Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
+    share the gradient equally.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -164,11 +169,13 @@ def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
             opts = _o_min_dim(1, boolean(keepdim, "min", "keepdim"))
         if out is not None:
             dst_values, dst_indices = out_tensors(out, 2, "min")
-            if tt_min_dim_into(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, dst_values, dst_indices):
+            if tt_min_dim_into(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts,
+                               dst_values, dst_indices):
                 fail()
             return out
         t0, t1 = new(Tensor), new(Tensor)
-        if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(t0), byref(t1)):
+        if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(t0),
+                      byref(t1)):
             fail()
         return _r_min_dim((t0, t1))
     elif isinstance(dim, Tensor) and keepdim is False:
@@ -189,7 +196,8 @@ def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
 
     Computes the sum of all elements.
     Computes sums over dim.
-      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
@@ -217,7 +225,8 @@ def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
         dim_c, dim_n = int_list(dim, "sum", "dim")
         opts = None
         if keepdim is not False or dtype is not None:
-            opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"), dtype_code(dtype, "sum", "dtype"))
+            opts = _o_sum_dim(1 | (dtype is not None) << 1, boolean(keepdim, "sum", "keepdim"),
+                              dtype_code(dtype, "sum", "dtype"))
         if out is not None:
             instance(Tensor, out, "sum", "out")
             if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
@@ -263,7 +272,8 @@ def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
         dim_c, dim_n = int_list(dim, "mean", "dim")
         opts = None
         if keepdim is not False or dtype is not None:
-            opts = _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"), dtype_code(dtype, "mean", "dtype"))
+            opts = _o_mean_dim(1 | (dtype is not None) << 1, boolean(keepdim, "mean", "keepdim"),
+                               dtype_code(dtype, "mean", "dtype"))
         if out is not None:
             instance(Tensor, out, "mean", "out")
             if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
@@ -279,7 +289,8 @@ def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is taken.
+    Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
+    taken.
       dim: dimension to reduce; default: self is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -294,7 +305,8 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
             raise wrong_kind("argmax", "input", "Tensor", input)
     opts = None
     if dim is not None or keepdim is not False:
-        opts = _o_argmax(2 | (dim is not None), 0 if dim is None else integer(dim, "argmax", "dim"), boolean(keepdim, "argmax", "keepdim"))
+        opts = _o_argmax(2 | (dim is not None), 0 if dim is None else integer(dim, "argmax", "dim"),
+                         boolean(keepdim, "argmax", "keepdim"))
     if out is not None:
         instance(Tensor, out, "argmax", "out")
         if tt_argmax_into(local.ctx, input, opts, out):
@@ -481,13 +493,16 @@ def logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None):
     return t
 
 
-def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None):
-    """var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None)
+def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None,
+        out=None):
+    """var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
+        keepdims=None, out=None)
 
-    Computes variances over dim: the sum of the squared distances from the mean, divided by n - correction.
+    Computes variances over dim: the sum of the squared distances from the mean, divided by n -
+    correction.
       dim: dimensions to reduce; an empty list: all dimensions
-      unbiased: subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased
-        estimate from a sample
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the
+        population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
     if isinstance(dim, bool):
@@ -518,13 +533,16 @@ def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=N
     return t
 
 
-def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None):
-    """std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None, out=None)
+def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None,
+        out=None):
+    """std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
+        keepdims=None, out=None)
 
-    Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance is 0.
+    Computes standard deviations over dim: the square roots of var. The gradient is 0 where the
+    variance is 0.
       dim: dimensions to reduce; an empty list: all dimensions
-      unbiased: subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased
-        estimate from a sample
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the
+        population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
     if isinstance(dim, bool):
@@ -555,13 +573,15 @@ def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=N
     return t
 
 
-def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None):
-    """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None)
+def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
+             keepdims=None):
+    """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
+        keepdims=None)
 
     Computes variances, as var does, and means over dim.
       dim: dimensions to reduce; an empty list: all dimensions
-      unbiased: subtracted from the number of elements in the divisor. 0: variance of the population; 1: unbiased
-        estimate from a sample
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the
+        population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
     if isinstance(dim, bool):
@@ -580,7 +600,8 @@ def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correct
     dim_c, dim_n = int_list(dim, "var_mean", "dim")
     opts = None
     if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
-        opts = _o_var_mean(3, real(unbiased, "var_mean", "unbiased"), boolean(keepdim, "var_mean", "keepdim"))
+        opts = _o_var_mean(3, real(unbiased, "var_mean", "unbiased"),
+                           boolean(keepdim, "var_mean", "keepdim"))
     t0, t1 = new(Tensor), new(Tensor)
     if tt_var_mean(local.ctx, input, dim_c, dim_n, opts, byref(t0), byref(t1)):
         fail()
@@ -592,7 +613,8 @@ def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
 
     Computes the product of all elements.
     Computes products over one dimension.
-      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -619,7 +641,8 @@ def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
     elif is_int(dim):
         opts = None
         if keepdim is not False or dtype is not None:
-            opts = _o_prod_dim(1 | (dtype is not None) << 1, boolean(keepdim, "prod", "keepdim"), dtype_code(dtype, "prod", "dtype"))
+            opts = _o_prod_dim(1 | (dtype is not None) << 1, boolean(keepdim, "prod", "keepdim"),
+                               dtype_code(dtype, "prod", "dtype"))
         if out is not None:
             instance(Tensor, out, "prod", "out")
             if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, out):
@@ -635,7 +658,8 @@ def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
-    Returns the indices of the minima. nan counts as the minimum; among equal elements the first is taken.
+    Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
+    taken.
       dim: dimension to reduce; default: self is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
@@ -650,7 +674,8 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
             raise wrong_kind("argmin", "input", "Tensor", input)
     opts = None
     if dim is not None or keepdim is not False:
-        opts = _o_argmin(2 | (dim is not None), 0 if dim is None else integer(dim, "argmin", "dim"), boolean(keepdim, "argmin", "keepdim"))
+        opts = _o_argmin(2 | (dim is not None), 0 if dim is None else integer(dim, "argmin", "dim"),
+                         boolean(keepdim, "argmin", "keepdim"))
     if out is not None:
         instance(Tensor, out, "argmin", "out")
         if tt_argmin_into(local.ctx, input, opts, out):
@@ -662,11 +687,13 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
     return t
 
 
-def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
-    """norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
+def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
+         out=None):
+    """norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
+        out=None)
 
-    Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give the
-    maximum and minimum of |x|.
+    Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf
+    give the maximum and minimum of |x|.
       p: order of the norm
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
@@ -678,7 +705,8 @@ def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, d
         keepdim = keepdims
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(norm(input.as_subclass(Tensor), p, dim, keepdim, dtype=dtype), type(input))
+            return classed(norm(input.as_subclass(Tensor), p, dim, keepdim, dtype=dtype),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("norm", "input", "Tensor", input)
     if p is None or isinstance(p, str) and p == "fro":
@@ -689,7 +717,8 @@ def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, d
     dim_c, dim_n = int_list(dim, "norm", "dim")
     opts = None
     if keepdim is not False or dtype is not None:
-        opts = _o_norm(1 | (dtype is not None) << 1, boolean(keepdim, "norm", "keepdim"), dtype_code(dtype, "norm", "dtype"))
+        opts = _o_norm(1 | (dtype is not None) << 1, boolean(keepdim, "norm", "keepdim"),
+                       dtype_code(dtype, "norm", "dtype"))
     if out is not None:
         instance(Tensor, out, "norm", "out")
         if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, out):

@@ -5,21 +5,26 @@ from .._convert import boolean, int_list, keeps, one_of, real, wrong_kind
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
-INTERPOLATION = {'nearest': 0, 'linear': 1, 'bilinear': 2, 'nearest-exact': 3, 'area': 4, 'bicubic': 5, 'trilinear': 6}
+INTERPOLATION = {'nearest': 0, 'linear': 1, 'bilinear': 2, 'nearest-exact': 3, 'area': 4,
+                 'bicubic': 5, 'trilinear': 6}
 tt_interpolate = lib.tt_interpolate
 _o_interpolate = Struct("Qdiiiiddd0q").pack
 
 
-def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None):
-    """interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None)
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None,
+                recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None,
+                scale_w=None):
+    """interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None,
+        recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None)
 
     Resizes the spatial dimensions of input to `size` or by scale_factor.
       input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
       size: spatial sizes of the result: one number per dimension, or one for all
       scale_factor: factor of all spatial dimensions, instead of size
-      mode: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear, bicubic: 2;
-        trilinear: 3
-      align_corners: whether the centers of the corner elements are aligned instead of their outer edges
+      mode: nearest, nearest-exact, area: any number of spatial dimensions; linear: 1; bilinear,
+        bicubic: 2; trilinear: 3
+      align_corners: whether the centers of the corner elements are aligned instead of their outer
+        edges
       recompute_scale_factor: whether the scale is computed from the rounded sizes
       antialias: not implemented; must be false
       scale_d: factor of the third-last dimension, instead of scale_factor
@@ -28,13 +33,30 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(interpolate(input.as_subclass(Tensor), size, scale_factor, mode, align_corners, recompute_scale_factor, antialias, scale_d, scale_h, scale_w), type(input))
+            return classed(interpolate(input.as_subclass(Tensor), size, scale_factor, mode,
+                                       align_corners, recompute_scale_factor, antialias, scale_d,
+                                       scale_h, scale_w), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("interpolate", "input", "Tensor", input)
     size_c, size_n = int_list(size, "interpolate", "size")
     opts = None
-    if scale_factor is not None or mode != "nearest" or align_corners is not None or recompute_scale_factor is not None or antialias is not False or scale_d is not None or scale_h is not None or scale_w is not None:
-        opts = _o_interpolate(18 | (scale_factor is not None) | (align_corners is not None) << 2 | (recompute_scale_factor is not None) << 3 | (scale_d is not None) << 5 | (scale_h is not None) << 6 | (scale_w is not None) << 7, 0.0 if scale_factor is None else real(scale_factor, "interpolate", "scale_factor"), one_of(INTERPOLATION, mode, "interpolate", "mode"), 0 if align_corners is None else boolean(align_corners, "interpolate", "align_corners"), 0 if recompute_scale_factor is None else boolean(recompute_scale_factor, "interpolate", "recompute_scale_factor"), boolean(antialias, "interpolate", "antialias"), 0.0 if scale_d is None else real(scale_d, "interpolate", "scale_d"), 0.0 if scale_h is None else real(scale_h, "interpolate", "scale_h"), 0.0 if scale_w is None else real(scale_w, "interpolate", "scale_w"))
+    if (scale_factor is not None or mode != "nearest" or align_corners is not None
+        or recompute_scale_factor is not None or antialias is not False or scale_d is not None
+        or scale_h is not None or scale_w is not None):
+        opts = _o_interpolate(18 | (scale_factor is not None) | (align_corners is not None) << 2
+                              | (recompute_scale_factor is not None) << 3
+                              | (scale_d is not None) << 5 | (scale_h is not None) << 6
+                              | (scale_w is not None) << 7,
+                              0.0 if scale_factor is None else real(scale_factor, "interpolate",
+            "scale_factor"), one_of(INTERPOLATION, mode, "interpolate", "mode"),
+                              0 if align_corners is None else boolean(align_corners, "interpolate",
+            "align_corners"),
+                              0 if recompute_scale_factor is None else boolean(
+            recompute_scale_factor, "interpolate", "recompute_scale_factor"),
+                              boolean(antialias, "interpolate", "antialias"),
+                              0.0 if scale_d is None else real(scale_d, "interpolate", "scale_d"),
+                              0.0 if scale_h is None else real(scale_h, "interpolate", "scale_h"),
+                              0.0 if scale_w is None else real(scale_w, "interpolate", "scale_w"))
     t = new(Tensor)
     if tt_interpolate(local.ctx, input, size_c, size_n, opts, byref(t)):
         fail()

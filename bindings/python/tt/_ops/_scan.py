@@ -20,7 +20,8 @@ def cumsum(input, dim, *, dtype=None, out=None):
 
     Computes cumulative sums along dim.
       dim: dimension to sum along
-      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -46,7 +47,8 @@ def cumsum_(self, dim, *, dtype=None):
 
     In place: Computes cumulative sums along dim.
       dim: dimension to sum along
-      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
     """
     input = self
     if not isinstance(input, Tensor):
@@ -64,7 +66,8 @@ def cumprod(input, dim, *, dtype=None, out=None):
 
     Computes cumulative products along dim.
       dim: dimension to multiply along
-      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -90,7 +93,8 @@ def cumprod_(self, dim, *, dtype=None):
 
     In place: Computes cumulative products along dim.
       dim: dimension to multiply along
-      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else that of self
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
     """
     input = self
     if not isinstance(input, Tensor):

@@ -79,10 +79,12 @@ def log_softmax(input, dim, *, dtype=None, out=None):
         opts = _o_log_softmax((dtype is not None), dtype_code(dtype, "log_softmax", "dtype"))
     if out is not None:
         instance(Tensor, out, "log_softmax", "out")
-        if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts, out):
+        if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
+                               out):
             fail()
         return out
     t = new(Tensor)
-    if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts, byref(t)):
+    if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
+                      byref(t)):
         fail()
     return t

@@ -2,7 +2,8 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from . import result_class
-from .._convert import boolean, instance, integer, keeps, number_operand, one_of, out_tensors, tensor_address, wrong_kind
+from .._convert import (boolean, instance, integer, keeps, number_operand, one_of, out_tensors,
+    tensor_address, wrong_kind)
 from .._lib import fail, lib, local
 from .._tensor import Tensor, new, classed
 
@@ -30,8 +31,8 @@ _o_unique = Struct("Qiiiq0q").pack
 def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
     """sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None)
 
-    Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is larger than
-    all other values.
+    Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is
+    larger than all other values.
       dim: dimension to sort along
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
@@ -40,12 +41,14 @@ def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
         dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(sort(input.as_subclass(Tensor), dim, descending, stable=stable), type(input))
+            return classed(sort(input.as_subclass(Tensor), dim, descending, stable=stable),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("sort", "input", "Tensor", input)
     opts = None
     if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
-        opts = _o_sort(7, integer(dim, "sort", "dim"), boolean(descending, "sort", "descending"), boolean(stable, "sort", "stable"))
+        opts = _o_sort(7, integer(dim, "sort", "dim"), boolean(descending, "sort", "descending"),
+                       boolean(stable, "sort", "stable"))
     if out is not None:
         dst_values, dst_indices = out_tensors(out, 2, "sort")
         if tt_sort_into(local.ctx, input, opts, dst_values, dst_indices):
@@ -60,8 +63,8 @@ def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
 def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
     """argsort(input, dim=-1, descending=False, *, axis=None, stable=False)
 
-    Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all other
-    values.
+    Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than
+    all other values.
       dim: dimension to sort along
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
@@ -70,12 +73,15 @@ def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
         dim = axis
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(argsort(input.as_subclass(Tensor), dim, descending, stable=stable), type(input))
+            return classed(argsort(input.as_subclass(Tensor), dim, descending, stable=stable),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("argsort", "input", "Tensor", input)
     opts = None
     if dim != -1 or type(dim) is not int or descending is not False or stable is not False:
-        opts = _o_argsort(7, integer(dim, "argsort", "dim"), boolean(descending, "argsort", "descending"), boolean(stable, "argsort", "stable"))
+        opts = _o_argsort(7, integer(dim, "argsort", "dim"),
+                          boolean(descending, "argsort", "descending"),
+                          boolean(stable, "argsort", "stable"))
     t = new(Tensor)
     if tt_argsort(local.ctx, input, opts, byref(t)):
         fail()
@@ -85,8 +91,8 @@ def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
 def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
     """topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None)
 
-    Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger than all
-    other values.
+    Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is
+    larger than all other values.
       k: number of elements, at most the size of dim
       dim: dimension to select from
       largest: false: the smallest elements
@@ -101,10 +107,12 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
             raise wrong_kind("topk", "input", "Tensor", input)
     opts = None
     if dim != -1 or type(dim) is not int or largest is not True or sorted is not True:
-        opts = _o_topk(7, integer(dim, "topk", "dim"), boolean(largest, "topk", "largest"), boolean(sorted, "topk", "sorted"))
+        opts = _o_topk(7, integer(dim, "topk", "dim"), boolean(largest, "topk", "largest"),
+                       boolean(sorted, "topk", "sorted"))
     if out is not None:
         dst_values, dst_indices = out_tensors(out, 2, "topk")
-        if tt_topk_into(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, dst_values, dst_indices):
+        if tt_topk_into(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, dst_values,
+                        dst_indices):
             fail()
         return out
     t0, t1 = new(Tensor), new(Tensor)
@@ -113,11 +121,13 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
     return _r_topk((t0, t1))
 
 
-def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
-    """searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None)
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None,
+                 out=None):
+    """searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None,
+        out=None)
 
-    Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the number of
-    elements less than each.
+    Finds the positions in sorted_sequence at which inserting the elements of self keeps the order:
+    the number of elements less than each.
       sorted_sequence: ascending along the last dimension: 1-D, or with the leading sizes of self
       out_int32: whether the result is int32 instead of int64
       right: whether elements equal to the value are counted, too
@@ -126,14 +136,20 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     """
     if type(sorted_sequence) is not Tensor:
         if keeps(sorted_sequence) and out is None:
-            return classed(searchsorted(sorted_sequence.as_subclass(Tensor), input, out_int32=out_int32, right=right, side=side, sorter=sorter), type(sorted_sequence))
+            return classed(searchsorted(sorted_sequence.as_subclass(Tensor), input,
+                                        out_int32=out_int32, right=right, side=side, sorter=sorter),
+                           type(sorted_sequence))
         if not isinstance(sorted_sequence, Tensor):
             raise wrong_kind("searchsorted", "sorted_sequence", "Tensor", sorted_sequence)
     if not isinstance(input, Tensor):
         input = number_operand("searchsorted", "input", input, sorted_sequence, alone=True)
     opts = None
     if out_int32 is not False or right is not False or side is not None or sorter is not None:
-        opts = _o_searchsorted(7 | (sorter is not None) << 3, boolean(out_int32, "searchsorted", "out_int32"), boolean(right, "searchsorted", "right"), one_of(SIDE, side, "searchsorted", "side"), tensor_address(sorter, "searchsorted", "sorter"))
+        opts = _o_searchsorted(7 | (sorter is not None) << 3,
+                               boolean(out_int32, "searchsorted", "out_int32"),
+                               boolean(right, "searchsorted", "right"),
+                               one_of(SIDE, side, "searchsorted", "side"),
+                               tensor_address(sorter, "searchsorted", "sorter"))
     if out is not None:
         instance(Tensor, out, "searchsorted", "out")
         if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
@@ -155,14 +171,16 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
-            return classed(bucketize(input.as_subclass(Tensor), boundaries, out_int32=out_int32, right=right), type(input))
+            return classed(bucketize(input.as_subclass(Tensor), boundaries, out_int32=out_int32,
+                                     right=right), type(input))
         if not isinstance(input, Tensor):
             input = number_operand("bucketize", "input", input, boundaries, alone=True)
     if not isinstance(boundaries, Tensor):
         raise wrong_kind("bucketize", "boundaries", "Tensor", boundaries)
     opts = None
     if out_int32 is not False or right is not False:
-        opts = _o_bucketize(3, boolean(out_int32, "bucketize", "out_int32"), boolean(right, "bucketize", "right"))
+        opts = _o_bucketize(3, boolean(out_int32, "bucketize", "out_int32"),
+                            boolean(right, "bucketize", "right"))
     if out is not None:
         instance(Tensor, out, "bucketize", "out")
         if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
@@ -177,8 +195,8 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None):
     """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None)
 
-    Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results that are
-    not requested are empty.
+    Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct;
+    results that are not requested are empty.
       sorted: accepted for compatibility: the result is always sorted
       return_inverse: whether to return, for each element, the index of its value in the result
       return_counts: whether to return the number of occurrences of each value
@@ -188,14 +206,20 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         dim = axis
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(unique(input.as_subclass(Tensor), sorted, return_inverse, return_counts, dim), type(input))
+            return classed(unique(input.as_subclass(Tensor), sorted, return_inverse, return_counts,
+                                  dim), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("unique", "input", "Tensor", input)
     opts = None
-    if sorted is not True or return_inverse is not False or return_counts is not False or dim is not None:
-        opts = _o_unique(7 | (dim is not None) << 3, boolean(sorted, "unique", "sorted"), boolean(return_inverse, "unique", "return_inverse"), boolean(return_counts, "unique", "return_counts"), 0 if dim is None else integer(dim, "unique", "dim"))
+    if (sorted is not True or return_inverse is not False or return_counts is not False
+        or dim is not None):
+        opts = _o_unique(7 | (dim is not None) << 3, boolean(sorted, "unique", "sorted"),
+                         boolean(return_inverse, "unique", "return_inverse"),
+                         boolean(return_counts, "unique", "return_counts"),
+                         0 if dim is None else integer(dim, "unique", "dim"))
     t0, t1, t2 = new(Tensor), new(Tensor), new(Tensor)
     if tt_unique(local.ctx, input, opts, byref(t0), byref(t1), byref(t2)):
         fail()
-    found = tuple(t for t, wanted in ((t0, True), (t1, return_inverse), (t2, return_counts)) if wanted)
+    found = tuple(t for t, wanted in ((t0, True), (t1, return_inverse),
+                                      (t2, return_counts)) if wanted)
     return found if len(found) > 1 else found[0]

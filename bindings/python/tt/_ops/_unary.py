@@ -241,8 +241,8 @@ def sigmoid_(self):
 def abs(input, *, out=None):
     """abs(input, *, out=None)
 
-    Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The gradient
-    at 0 is 0.
+    Computes the absolute value, elementwise. For complex elements it is the modulus, which is real.
+    The gradient at 0 is 0.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -263,8 +263,8 @@ def abs(input, *, out=None):
 def abs_(self):
     """abs_(self)
 
-    In place: Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The
-    gradient at 0 is 0.
+    In place: Computes the absolute value, elementwise. For complex elements it is the modulus,
+    which is real. The gradient at 0 is 0.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -298,7 +298,8 @@ def sign(input, *, out=None):
 def sign_(self):
     """sign_(self)
 
-    In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
+    In place: Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
+    supported.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -536,7 +537,8 @@ def log2(input, *, out=None):
 def log2_(self):
     """log2_(self)
 
-    In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
+    In place: Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative
+    elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -570,7 +572,8 @@ def log10(input, *, out=None):
 def log10_(self):
     """log10_(self)
 
-    In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
+    In place: Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative
+    elements.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -889,7 +892,8 @@ def cosh_(self):
 def erf(input, *, out=None):
     """erf(input, *, out=None)
 
-    Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to
+    x.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -910,7 +914,8 @@ def erf(input, *, out=None):
 def erf_(self):
     """erf_(self)
 
-    In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+    In place: Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2)
+    from 0 to x.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1059,8 +1064,8 @@ def trunc_(self):
 def round(input, decimals=0, *, out=None):
     """round(input, decimals=0, *, out=None)
 
-    Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to even.
-    Integer tensors are unchanged and take no decimals.
+    Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded
+    to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
     if type(input) is not Tensor:
@@ -1085,8 +1090,8 @@ def round(input, decimals=0, *, out=None):
 def round_(self, decimals=0):
     """round_(self, decimals=0)
 
-    In place: Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
-    even. Integer tensors are unchanged and take no decimals.
+    In place: Rounds each element to the nearest integer, or to the given number of decimals; ties
+    are rounded to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
     input = self
@@ -1135,7 +1140,8 @@ def isinf(input):
 def isfinite(input):
     """isfinite(input)
 
-    Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are finite.
+    Tests whether each element is neither infinite nor nan; for complex elements, whether both parts
+    are finite.
     """
     if type(input) is not Tensor:
         if keeps(input):

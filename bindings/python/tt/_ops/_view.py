@@ -33,10 +33,12 @@ _o_diagonal = Struct("Qqqq0q").pack
 def view(input, *args, size=None):
     """view(input, *size)
 
-    Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in that case.
+    Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies
+    in that case.
       size: sizes of the view; one of them may be -1 and is inferred
     """
-    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "view", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "view",
+        "size")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(view(input.as_subclass(Tensor), size), type(input))
@@ -60,7 +62,8 @@ def reshape(input, *args, shape=None):
     Returns self with another shape: a view if the strides allow it, else a copy.
       shape: sizes of the result; one of them may be -1 and is inferred
     """
-    shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape, "reshape", "shape")
+    shape = args if args and type(args[0]) is int and shape is None else gathered(args, shape,
+        "reshape", "shape")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(reshape(input.as_subclass(Tensor), shape), type(input))
@@ -91,7 +94,8 @@ def transpose(input, dim0, dim1):
         if not isinstance(input, Tensor):
             raise wrong_kind("transpose", "input", "Tensor", input)
     t = new(Tensor)
-    if tt_transpose(local.ctx, input, c_int64(integer(dim0, "transpose", "dim0")), c_int64(integer(dim1, "transpose", "dim1")), byref(t)):
+    if tt_transpose(local.ctx, input, c_int64(integer(dim0, "transpose", "dim0")),
+                    c_int64(integer(dim1, "transpose", "dim1")), byref(t)):
         fail()
     return t
 
@@ -104,7 +108,8 @@ def transpose_(self, *args, **kwargs):
 def t(input):
     """t(input)
 
-    Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as they are.
+    Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
+    as they are.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -128,7 +133,8 @@ def permute(input, *args, dims=None):
     Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
       dims: the new order of all dimensions
     """
-    dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims, "permute", "dims")
+    dims = args if args and type(args[0]) is int and dims is None else gathered(args, dims,
+        "permute", "dims")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(permute(input.as_subclass(Tensor), dims), type(input))
@@ -144,11 +150,12 @@ def permute(input, *args, dims=None):
 def expand(input, *args, size=None):
     """expand(input, *size)
 
-    Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New dimensions are
-    added in front.
+    Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
+    dimensions are added in front.
       size: sizes of the view; -1 keeps a size
     """
-    size = args if args and type(args[0]) is int and size is None else gathered(args, size, "expand", "size")
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size,
+        "expand", "size")
     if type(input) is not Tensor:
         if keeps(input):
             return classed(expand(input.as_subclass(Tensor), size), type(input))
@@ -234,7 +241,8 @@ def select(input, dim, index):
         if not isinstance(input, Tensor):
             raise wrong_kind("select", "input", "Tensor", input)
     t = new(Tensor)
-    if tt_select(local.ctx, input, c_int64(integer(dim, "select", "dim")), c_int64(integer(index, "select", "index")), byref(t)):
+    if tt_select(local.ctx, input, c_int64(integer(dim, "select", "dim")),
+                 c_int64(integer(index, "select", "index")), byref(t)):
         fail()
     return t
 
@@ -258,8 +266,8 @@ def detach(input):
 def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
     """slice(input, dim=0, start=None, end=None, step=1, *, axis=None)
 
-    Returns a view of every step-th index of dim from start up to, but not including, end. Both bounds may be
-    negative and are clipped to the dimension.
+    Returns a view of every step-th index of dim from start up to, but not including, end. Both
+    bounds may be negative and are clipped to the dimension.
       dim: dimension to slice
       start: first index; default: the first
       end: end of the indices, which it excludes; default: the size of dim
@@ -274,7 +282,10 @@ def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
             raise wrong_kind("slice", "input", "Tensor", input)
     opts = None
     if start is not None or end is not None or step != 1 or type(step) is not int:
-        opts = _o_slice(4 | (start is not None) | (end is not None) << 1, 0 if start is None else integer(start, "slice", "start"), 0 if end is None else integer(end, "slice", "end"), integer(step, "slice", "step"))
+        opts = _o_slice(4 | (start is not None) | (end is not None) << 1,
+                        0 if start is None else integer(start, "slice", "start"),
+                        0 if end is None else integer(end, "slice", "end"),
+                        integer(step, "slice", "step"))
     t = new(Tensor)
     if tt_slice(local.ctx, input, c_int64(integer(dim, "slice", "dim")), opts, byref(t)):
         fail()
@@ -284,22 +295,25 @@ def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
 def as_strided(input, size, stride, storage_offset=None):
     """as_strided(input, size, stride, storage_offset=None)
 
-    Returns a view of the storage of self with the given sizes and strides. Every element must be inside the
-    storage.
+    Returns a view of the storage of self with the given sizes and strides. Every element must be
+    inside the storage.
       size: sizes of the view
       stride: strides of the view, in elements
       storage_offset: first element in the storage; default: that of self
     """
     if type(input) is not Tensor:
         if keeps(input):
-            return classed(as_strided(input.as_subclass(Tensor), size, stride, storage_offset), type(input))
+            return classed(as_strided(input.as_subclass(Tensor), size, stride, storage_offset),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("as_strided", "input", "Tensor", input)
     size_c, size_n = int_list(size, "as_strided", "size")
     stride_c, stride_n = int_list(stride, "as_strided", "stride")
     opts = None
     if storage_offset is not None:
-        opts = _o_as_strided((storage_offset is not None), 0 if storage_offset is None else integer(storage_offset, "as_strided", "storage_offset"))
+        opts = _o_as_strided((storage_offset is not None),
+                             0 if storage_offset is None else integer(storage_offset, "as_strided",
+            "storage_offset"))
     t = new(Tensor)
     if tt_as_strided(local.ctx, input, size_c, size_n, stride_c, stride_n, opts, byref(t)):
         fail()
@@ -314,8 +328,8 @@ def as_strided_(self, *args, **kwargs):
 def flatten(input, start_dim=0, end_dim=-1):
     """flatten(input, start_dim=0, end_dim=-1)
 
-    Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A 0-dim tensor
-    becomes 1-D.
+    Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy.
+    A 0-dim tensor becomes 1-D.
       start_dim: first dimension to join
       end_dim: last dimension to join
     """
@@ -326,7 +340,8 @@ def flatten(input, start_dim=0, end_dim=-1):
             raise wrong_kind("flatten", "input", "Tensor", input)
     opts = None
     if start_dim != 0 or type(start_dim) is not int or end_dim != -1 or type(end_dim) is not int:
-        opts = _o_flatten(3, integer(start_dim, "flatten", "start_dim"), integer(end_dim, "flatten", "end_dim"))
+        opts = _o_flatten(3, integer(start_dim, "flatten", "start_dim"),
+                          integer(end_dim, "flatten", "end_dim"))
     t = new(Tensor)
     if tt_flatten(local.ctx, input, opts, byref(t)):
         fail()
@@ -338,7 +353,8 @@ def unflatten(input, dim, sizes):
 
     Returns a view in which dim is split into several dimensions.
       dim: dimension to split
-      sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1 and is inferred
+      sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
+        and is inferred
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -347,7 +363,8 @@ def unflatten(input, dim, sizes):
             raise wrong_kind("unflatten", "input", "Tensor", input)
     sizes_c, sizes_n = int_list(sizes, "unflatten", "sizes")
     t = new(Tensor)
-    if tt_unflatten(local.ctx, input, c_int64(integer(dim, "unflatten", "dim")), sizes_c, sizes_n, byref(t)):
+    if tt_unflatten(local.ctx, input, c_int64(integer(dim, "unflatten", "dim")), sizes_c, sizes_n,
+                    byref(t)):
         fail()
     return t
 
@@ -385,7 +402,9 @@ def narrow(input, dim, start, length):
         if not isinstance(input, Tensor):
             raise wrong_kind("narrow", "input", "Tensor", input)
     t = new(Tensor)
-    if tt_narrow(local.ctx, input, c_int64(integer(dim, "narrow", "dim")), c_int64(integer(start, "narrow", "start")), c_int64(integer(length, "narrow", "length")), byref(t)):
+    if tt_narrow(local.ctx, input, c_int64(integer(dim, "narrow", "dim")),
+                 c_int64(integer(start, "narrow", "start")),
+                 c_int64(integer(length, "narrow", "length")), byref(t)):
         fail()
     return t
 
@@ -393,8 +412,8 @@ def narrow(input, dim, start, length):
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """diagonal(input, offset=0, dim1=0, dim2=1)
 
-    Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the last
-    dimension of the view.
+    Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the
+    last dimension of the view.
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
       dim1: dimension of the rows
       dim2: dimension of the columns
@@ -405,8 +424,10 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
         if not isinstance(input, Tensor):
             raise wrong_kind("diagonal", "input", "Tensor", input)
     opts = None
-    if offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int or dim2 != 1 or type(dim2) is not int:
-        opts = _o_diagonal(7, integer(offset, "diagonal", "offset"), integer(dim1, "diagonal", "dim1"), integer(dim2, "diagonal", "dim2"))
+    if (offset != 0 or type(offset) is not int or dim1 != 0 or type(dim1) is not int or dim2 != 1
+        or type(dim2) is not int):
+        opts = _o_diagonal(7, integer(offset, "diagonal", "offset"),
+                           integer(dim1, "diagonal", "dim1"), integer(dim2, "diagonal", "dim2"))
     t = new(Tensor)
     if tt_diagonal(local.ctx, input, opts, byref(t)):
         fail()

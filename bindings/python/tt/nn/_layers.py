@@ -481,7 +481,8 @@ class Hardtanh(Layer):
 
 
 class GLU(Layer):
-    """Gated linear unit: splits the input in two halves a and b along dim and computes a * sigmoid(b).
+    """Gated linear unit: splits the input in two halves a and b along dim and computes a *
+    sigmoid(b).
 
     dim: dimension to split; its size must be even
     """
@@ -757,7 +758,8 @@ class BCELoss(Layer):
 
 
 class BCEWithLogitsLoss(Layer):
-    """Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically stable
+    """Binary cross entropy between logits and targets: a sigmoid and BCELoss in one numerically
+    stable
     operation.
 
     weight: weight of each element, broadcast to input
@@ -824,7 +826,8 @@ class KLDivLoss(Layer):
 
 
 class NLLLoss(Layer):
-    """Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C), (N,
+    """Negative log likelihood: -weight[t] * input[n, t] for the class t = target[n]. input is (C),
+    (N,
     C) or (N, C, d1, ...) and holds log-probabilities.
 
     weight: weight of each class, (C)
@@ -952,7 +955,8 @@ class MultiheadAttention(ParameterLayer):
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
-    _slots = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "bias_k", "bias_v")
+    _slots = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias",
+              "bias_k", "bias_v")
     _buffer_flags = (False, False, False, False, False, False, False)
     _inputs = ("query", "key", "value", "key_padding_mask", "attn_mask")
 
@@ -1038,7 +1042,8 @@ class Conv1d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
@@ -1126,7 +1131,8 @@ class Conv2d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
@@ -1171,7 +1177,8 @@ class Conv2d(ParameterLayer):
 
 
 class Conv3d(ParameterLayer):
-    """Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight
+    """Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters.
+    weight
     is (out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias
     is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
     (in_channels * kernel_size[0] * kernel_size[1] * kernel_size[2]).
@@ -1214,7 +1221,8 @@ class Conv3d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
@@ -1303,7 +1311,8 @@ class ConvTranspose1d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1390,7 +1399,8 @@ class ConvTranspose2d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1433,7 +1443,8 @@ class ConvTranspose2d(ParameterLayer):
 
 
 class ConvTranspose3d(ParameterLayer):
-    """Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient
+    """Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the
+    gradient
     of a convolution with respect to its input. weight is (in_channels, out_channels / groups,
     kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized
     uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] *
@@ -1478,7 +1489,8 @@ class ConvTranspose3d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1591,7 +1603,8 @@ class BatchNorm1d(NormLayer):
 
 
 class BatchNorm2d(NormLayer):
-    """Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In
+    """Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias.
+    In
     training, mean and variance are those of the batch, which also update running_mean and
     running_var; in evaluation, the running statistics are used.
 
@@ -1661,7 +1674,8 @@ class BatchNorm2d(NormLayer):
 
 
 class BatchNorm3d(NormLayer):
-    """Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias.
+    """Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight +
+    bias.
     In training, mean and variance are those of the batch, which also update running_mean and
     running_var; in evaluation, the running statistics are used.
 
@@ -1731,7 +1745,8 @@ class BatchNorm3d(NormLayer):
 
 
 class GroupNorm(ParameterLayer):
-    """Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample:
+    """Divides the channels of input (N, C, ...) into groups and normalizes each group of each
+    sample:
     (x - mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
 
     num_groups: number of groups; divides num_channels
@@ -1790,7 +1805,8 @@ class GroupNorm(ParameterLayer):
 
 
 class RMSNorm(ParameterLayer):
-    """Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose sizes
+    """Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose
+    sizes
     are normalized_shape.
 
     normalized_shape: sizes of the last dimensions, over which to normalize
@@ -1943,7 +1959,8 @@ class AvgPool1d(Layer):
 
 
 class AdaptiveAvgPool1d(Layer):
-    """Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result
+    """Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the
+    result
     has the spatial size output_size.
 
     output_size: size of the result; a negative number (None in Python) keeps the size of the input
@@ -2077,7 +2094,8 @@ class AvgPool2d(Layer):
 
 
 class AdaptiveAvgPool2d(Layer):
-    """Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the
+    """Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that
+    the
     result has the spatial size output_size.
 
     output_size: (height, width) of the result, or one number for both; a negative number (None in

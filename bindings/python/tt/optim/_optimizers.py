@@ -140,7 +140,8 @@ class Adam(NativeOptimizer):
 
 
 class AdamW(NativeOptimizer):
-    """AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter
+    """AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each
+    parameter
     by 1 - lr * weight_decay, then takes a step of Adam.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
@@ -203,7 +204,8 @@ class AdamW(NativeOptimizer):
 
 
 class RMSprop(NativeOptimizer):
-    """RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr
+    """RMSprop: divides the gradient by the square root of v, a running average of its square: p -=
+    lr
     * g / (sqrt(v) + eps).
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
@@ -268,7 +270,8 @@ class RMSprop(NativeOptimizer):
 
 
 class Adagrad(NativeOptimizer):
-    """Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr *
+    """Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr
+    *
     g / (sqrt(s) + eps).
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype

@@ -5,18 +5,32 @@ pub type tt_dtype = i32;
 pub type tt_device_type = i32;
 pub type tt_memory_format = i32;
 
-handles! { tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict tt_module tt_optimizer tt_scheduler tt_function }
+handles! {
+    tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
+    tt_module tt_optimizer tt_scheduler tt_function
+}
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
-pub type tt_poll_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx) -> tt_status>;
-pub type tt_module_pre_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor, n: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
-pub type tt_module_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor, n_inputs: i64, outs: *const *const tt_tensor, n_outs: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
-pub type tt_grad_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, grad: *const tt_tensor, replacement: *mut *mut tt_tensor) -> tt_status>;
-pub type tt_node_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, grads: *const *mut tt_tensor, n: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
-pub type tt_accumulate_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, leaf: *const tt_tensor) -> tt_status>;
-pub type tt_optim_closure = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, loss: *mut *mut tt_tensor) -> tt_status>;
-pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, epoch: i64, group: i64, factor: *mut f64) -> tt_status>;
-pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const c_char, slot: *const c_char, depth: i32)>;
+pub type tt_poll_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx)
+    -> tt_status>;
+pub type tt_module_pre_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    m: *mut tt_module, inputs: *const *const tt_tensor, n: i64, replacements: *mut *mut tt_tensor)
+    -> tt_status>;
+pub type tt_module_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    m: *mut tt_module, inputs: *const *const tt_tensor, n_inputs: i64,
+    outs: *const *const tt_tensor, n_outs: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
+pub type tt_grad_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    grad: *const tt_tensor, replacement: *mut *mut tt_tensor) -> tt_status>;
+pub type tt_node_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    grads: *const *mut tt_tensor, n: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
+pub type tt_accumulate_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    leaf: *const tt_tensor) -> tt_status>;
+pub type tt_optim_closure = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    loss: *mut *mut tt_tensor) -> tt_status>;
+pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    epoch: i64, group: i64, factor: *mut f64) -> tt_status>;
+pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const c_char,
+    slot: *const c_char, depth: i32)>;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -78,8 +92,10 @@ pub struct tt_error {
 pub struct tt_allocator {
     pub struct_size: usize,
     pub user: *mut c_void,
-    pub alloc: Option<unsafe extern "C" fn(user: *mut c_void, size: usize, align: usize) -> *mut c_void>,
-    pub free: Option<unsafe extern "C" fn(user: *mut c_void, p: *mut c_void, size: usize, align: usize)>,
+    pub alloc: Option<unsafe extern "C" fn(user: *mut c_void, size: usize, align: usize)
+        -> *mut c_void>,
+    pub free: Option<unsafe extern "C" fn(user: *mut c_void, p: *mut c_void, size: usize,
+        align: usize)>,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +103,8 @@ pub struct tt_executor {
     pub struct_size: usize,
     pub user: *mut c_void,
     pub num_threads: Option<unsafe extern "C" fn(user: *mut c_void) -> i32>,
-    pub parallel_for: Option<unsafe extern "C" fn(user: *mut c_void, n: i64, grain: i64, body: tt_range_fn, body_ctx: *mut c_void) -> i32>,
+    pub parallel_for: Option<unsafe extern "C" fn(user: *mut c_void, n: i64, grain: i64,
+        body: tt_range_fn, body_ctx: *mut c_void) -> i32>,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1639,8 +1656,10 @@ pub struct tt_backend_def {
     pub user: *mut c_void,
     pub alloc: Option<unsafe extern "C" fn(user: *mut c_void, bytes: i64) -> *mut c_void>,
     pub free: Option<unsafe extern "C" fn(user: *mut c_void, p: *mut c_void, bytes: i64)>,
-    pub copy: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, dst: *mut c_void, src: *const c_void, bytes: i64, kind: i32) -> tt_status>,
-    pub compute: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, op: *const tt_op, args: *const tt_value, n_args: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
+    pub copy: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, dst: *mut c_void,
+        src: *const c_void, bytes: i64, kind: i32) -> tt_status>,
+    pub compute: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, op: *const tt_op,
+        args: *const tt_value, n_args: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
@@ -1655,8 +1674,11 @@ pub struct tt_module_def {
     pub struct_size: usize,
     pub name: *const c_char,
     pub user: *mut c_void,
-    pub forward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status>,
-    pub copy: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, new_user: *mut *mut c_void) -> tt_status>,
+    pub forward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, m: *mut tt_module,
+        inputs: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64,
+        n_outs: *mut i64) -> tt_status>,
+    pub copy: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+        new_user: *mut *mut c_void) -> tt_status>,
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
@@ -1712,8 +1734,12 @@ pub struct tt_function_def {
     pub struct_size: usize,
     pub name: *const c_char,
     pub user: *mut c_void,
-    pub forward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, f: *mut tt_function, inputs: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
-    pub backward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, f: *mut tt_function, grads: *const *mut tt_tensor, n_outs: i64, input_grads: *mut *mut tt_tensor, n_inputs: i64) -> tt_status>,
+    pub forward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+        f: *mut tt_function, inputs: *const *const tt_tensor, n_inputs: i64,
+        outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
+    pub backward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+        f: *mut tt_function, grads: *const *mut tt_tensor, n_outs: i64,
+        input_grads: *mut *mut tt_tensor, n_inputs: i64) -> tt_status>,
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
@@ -1722,8 +1748,12 @@ pub struct tt_op_def {
     pub struct_size: usize,
     pub schema: *const c_char,
     pub user: *mut c_void,
-    pub compute: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, args: *const tt_value, n_args: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
-    pub backward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, grads: *const *mut tt_tensor, n_outs: i64, args: *const tt_value, n_args: i64, results: *const *mut tt_tensor, input_grads: *mut *mut tt_tensor, n_inputs: i64) -> tt_status>,
+    pub compute: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+        args: *const tt_value, n_args: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
+    pub backward: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+        grads: *const *mut tt_tensor, n_outs: i64, args: *const tt_value, n_args: i64,
+        results: *const *mut tt_tensor, input_grads: *mut *mut tt_tensor, n_inputs: i64)
+        -> tt_status>,
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
 }
 #[repr(C)]
@@ -1742,7 +1772,51 @@ pub struct tt_profile_row {
     pub total_ns: i64,
 }
 
-zeroed! { tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts tt_glu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_cat_opts tt_stack_opts tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts tt_scaled_dot_product_attention_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_index_add_opts tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts tt_addmm_opts tt_baddbmm_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row }
+zeroed! {
+    tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger
+    tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts
+    tt_glu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_cat_opts tt_stack_opts
+    tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts
+    tt_scaled_dot_product_attention_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts
+    tt_conv2d_padding_opts tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts
+    tt_conv_transpose2d_opts tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts
+    tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts
+    tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_index_add_opts
+    tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts
+    tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts
+    tt_huber_loss_opts tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts
+    tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts tt_addmm_opts tt_baddbmm_opts
+    tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts
+    tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts
+    tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts
+    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
+    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
+    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts
+    tt_randperm_opts tt_multinomial_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts
+    tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts
+    tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts
+    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
+    tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
+    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts
+    tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_nn_linear_opts
+    tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
+    tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
+    tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
+    tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
+    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
+    tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
+    tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
+    tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts
+    tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts
+    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_optim_sgd_opts
+    tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
+    tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts
+    tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts
+    tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts
+    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
+    tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
+}
 
 pub const TT_OK: tt_status = 0;
 pub const TT_INVALID_ARG: tt_status = 1;
@@ -2365,555 +2439,1077 @@ pub const TT_CLIP_GRAD_NORM_NORM_TYPE: u64 = 1;
 pub const TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE: u64 = 2;
 
 extern "C" {
-    pub fn tt_hardtanh(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_hardtanh_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_hardtanh_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_hardtanh_opts) -> tt_status;
+    pub fn tt_hardtanh(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_hardtanh_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hardtanh_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_hardtanh_opts)
+        -> tt_status;
     pub fn tt_relu6(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_relu6_(c: *mut tt_ctx, input: *mut tt_tensor) -> tt_status;
-    pub fn tt_leaky_relu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_leaky_relu_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_leaky_relu_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_leaky_relu_opts) -> tt_status;
-    pub fn tt_elu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_elu_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_leaky_relu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_leaky_relu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_leaky_relu_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_leaky_relu_opts)
+        -> tt_status;
+    pub fn tt_elu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_elu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_elu_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_elu_opts) -> tt_status;
-    pub fn tt_gelu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_gelu_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_gelu_into(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_gelu_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_gelu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_gelu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gelu_into(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_gelu_opts,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_silu(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_silu_(c: *mut tt_ctx, input: *mut tt_tensor) -> tt_status;
     pub fn tt_mish(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_mish_(c: *mut tt_ctx, input: *mut tt_tensor) -> tt_status;
-    pub fn tt_softplus(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_softplus_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_softplus_into(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_softplus_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_logsigmoid(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_logsigmoid_into(c: *mut tt_ctx, input: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_hardswish(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_softplus(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_softplus_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_softplus_into(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_softplus_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logsigmoid(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_logsigmoid_into(c: *mut tt_ctx, input: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_hardswish(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_hardswish_(c: *mut tt_ctx, input: *mut tt_tensor) -> tt_status;
-    pub fn tt_hardsigmoid(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hardsigmoid(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_hardsigmoid_(c: *mut tt_ctx, input: *mut tt_tensor) -> tt_status;
-    pub fn tt_glu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_glu_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_softsign(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_glu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_glu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_softsign(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_relu(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_relu_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_add(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_add_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_add_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_add(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_add_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_add_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_add_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_add_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor, opts: *const tt_add_opts) -> tt_status;
-    pub fn tt_add_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_add_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_add_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_add_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_add_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_add_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_add_scalar_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_add_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_add_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor,
+        opts: *const tt_add_opts) -> tt_status;
+    pub fn tt_add_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_add_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_add_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_add_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_add_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_add_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_add_scalar_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_add_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_add_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_add_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_add_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_add_scalar_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar, opts: *const tt_add_opts) -> tt_status;
-    pub fn tt_add_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_add_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_add_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_add_scalar_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_add_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sub(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_sub_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_add_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_add_scalar_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar,
+        opts: *const tt_add_opts) -> tt_status;
+    pub fn tt_add_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_add_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_add_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_add_scalar_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_add_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sub(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_sub_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_sub_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_sub_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor, opts: *const tt_sub_opts) -> tt_status;
-    pub fn tt_sub_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_sub_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_scalar_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_sub_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor,
+        opts: *const tt_sub_opts) -> tt_status;
+    pub fn tt_sub_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_sub_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_sub_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_sub_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_scalar_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_sub_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_sub_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_sub_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_sub_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_sub_scalar_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar, opts: *const tt_sub_opts) -> tt_status;
-    pub fn tt_sub_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sub_scalar_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_sub_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_rsub(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rsub_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_rsub_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rsub_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rsub_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rsub_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rsub_scalar_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_rsub_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mul(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_sub_scalar_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar,
+        opts: *const tt_sub_opts) -> tt_status;
+    pub fn tt_sub_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_sub_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_sub_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sub_scalar_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_sub_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_rsub(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rsub_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_rsub_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rsub_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rsub_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rsub_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rsub_scalar_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_rsub_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mul(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_mul_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_mul_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_mul_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mul_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mul_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mul_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_mul_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mul_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mul_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_mul_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_mul_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_mul_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_mul_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_mul_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_mul_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_div(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_div_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_div_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor, opts: *const tt_div_opts) -> tt_status;
-    pub fn tt_div_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_div_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, opts: *const tt_div_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_div_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, opts: *const tt_div_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_div_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_div_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_div_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64, opts: *const tt_div_opts) -> tt_status;
-    pub fn tt_div_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64, opts: *const tt_div_opts) -> tt_status;
-    pub fn tt_div_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar, opts: *const tt_div_opts) -> tt_status;
-    pub fn tt_div_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_div_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_div_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mul_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_mul_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mul_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mul_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_div(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_div_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_div_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor,
+        opts: *const tt_div_opts) -> tt_status;
+    pub fn tt_div_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_div_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, opts: *const tt_div_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_div_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, opts: *const tt_div_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_div_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_div_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_div_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64, opts: *const tt_div_opts)
+        -> tt_status;
+    pub fn tt_div_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64, opts: *const tt_div_opts)
+        -> tt_status;
+    pub fn tt_div_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar,
+        opts: *const tt_div_opts) -> tt_status;
+    pub fn tt_div_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_div_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_div_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        opts: *const tt_div_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_floor_divide_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_floor_divide_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_floor_divide_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_floor_divide_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_floor_divide_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_floor_divide_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_fmod(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_floor_divide_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_floor_divide_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_fmod_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_fmod_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_fmod_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_fmod_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_fmod_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_fmod_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_fmod_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_fmod_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_fmod_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_fmod_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_fmod_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_remainder_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_fmod_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fmod_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_remainder_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_remainder_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_remainder_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_remainder_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_remainder_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_remainder_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_atan2(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_remainder_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_remainder_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_atan2(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_atan2_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_atan2_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_atan2_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_neg(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_neg_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_neg_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_pow_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: *const tt_tensor) -> tt_status;
-    pub fn tt_pow_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_f64(c: *mut tt_ctx, self_: *const tt_tensor, exponent: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_i64(c: *mut tt_ctx, self_: *const tt_tensor, exponent: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_scalar(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_f64(c: *mut tt_ctx, self_: *const tt_tensor, exponent: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_i64(c: *mut tt_ctx, self_: *const tt_tensor, exponent: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_scalar(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_pow_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: f64) -> tt_status;
     pub fn tt_pow_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: i64) -> tt_status;
-    pub fn tt_pow_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: *const tt_scalar) -> tt_status;
-    pub fn tt_pow_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_base_f64(c: *mut tt_ctx, self_: f64, exponent: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_base_i64(c: *mut tt_ctx, self_: i64, exponent: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_base_scalar(c: *mut tt_ctx, self_: *const tt_scalar, exponent: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_base_f64_into(c: *mut tt_ctx, self_: f64, exponent: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_base_i64_into(c: *mut tt_ctx, self_: i64, exponent: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_pow_base_scalar_into(c: *mut tt_ctx, self_: *const tt_scalar, exponent: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_maximum(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_maximum_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_minimum(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_minimum_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_clamp(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_scalar, max: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_clamp_(c: *mut tt_ctx, self_: *mut tt_tensor, min: *const tt_scalar, max: *const tt_scalar) -> tt_status;
-    pub fn tt_clamp_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_scalar, max: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_clamp_tensor(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor, max: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_clamp_tensor_(c: *mut tt_ctx, self_: *mut tt_tensor, min: *const tt_tensor, max: *const tt_tensor) -> tt_status;
-    pub fn tt_clamp_tensor_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor, max: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_cat(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64, opts: *const tt_cat_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_cat_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64, opts: *const tt_cat_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_stack(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64, opts: *const tt_stack_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_stack_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64, opts: *const tt_stack_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_split(c: *mut tt_ctx, self_: *const tt_tensor, split_size: i64, opts: *const tt_split_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
-    pub fn tt_split_with_sizes(c: *mut tt_ctx, self_: *const tt_tensor, split_sizes: *const i64, n_split_sizes: i64, opts: *const tt_split_with_sizes_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
-    pub fn tt_chunk(c: *mut tt_ctx, self_: *const tt_tensor, chunks: i64, opts: *const tt_chunk_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
-    pub fn tt_flip(c: *mut tt_ctx, self_: *const tt_tensor, dims: *const i64, n_dims: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_roll(c: *mut tt_ctx, self_: *const tt_tensor, shifts: *const i64, n_shifts: i64, dims: *const i64, n_dims: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_repeat(c: *mut tt_ctx, self_: *const tt_tensor, repeats: *const i64, n_repeats: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_tile(c: *mut tt_ctx, self_: *const tt_tensor, dims: *const i64, n_dims: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_pad(c: *mut tt_ctx, input: *const tt_tensor, pad: *const i64, n_pad: i64, opts: *const tt_pad_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_constant_pad_nd(c: *mut tt_ctx, self_: *const tt_tensor, pad: *const i64, n_pad: i64, opts: *const tt_constant_pad_nd_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scaled_dot_product_attention(c: *mut tt_ctx, query: *const tt_tensor, key: *const tt_tensor, value: *const tt_tensor, attn_mask: *const tt_tensor, opts: *const tt_scaled_dot_product_attention_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_pow_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_base_f64(c: *mut tt_ctx, self_: f64, exponent: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_base_i64(c: *mut tt_ctx, self_: i64, exponent: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_base_scalar(c: *mut tt_ctx, self_: *const tt_scalar, exponent: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_base_f64_into(c: *mut tt_ctx, self_: f64, exponent: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_base_i64_into(c: *mut tt_ctx, self_: i64, exponent: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pow_base_scalar_into(c: *mut tt_ctx, self_: *const tt_scalar,
+        exponent: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_maximum(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_maximum_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_minimum(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_minimum_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_scalar,
+        max: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_(c: *mut tt_ctx, self_: *mut tt_tensor, min: *const tt_scalar,
+        max: *const tt_scalar) -> tt_status;
+    pub fn tt_clamp_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_scalar,
+        max: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_tensor(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor,
+        max: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_tensor_(c: *mut tt_ctx, self_: *mut tt_tensor, min: *const tt_tensor,
+        max: *const tt_tensor) -> tt_status;
+    pub fn tt_clamp_tensor_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor,
+        max: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cat(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        opts: *const tt_cat_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cat_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        opts: *const tt_cat_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_stack(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        opts: *const tt_stack_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_stack_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        opts: *const tt_stack_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_split(c: *mut tt_ctx, self_: *const tt_tensor, split_size: i64,
+        opts: *const tt_split_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
+        -> tt_status;
+    pub fn tt_split_with_sizes(c: *mut tt_ctx, self_: *const tt_tensor, split_sizes: *const i64,
+        n_split_sizes: i64, opts: *const tt_split_with_sizes_opts, outs: *mut *mut tt_tensor,
+        cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_chunk(c: *mut tt_ctx, self_: *const tt_tensor, chunks: i64,
+        opts: *const tt_chunk_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
+        -> tt_status;
+    pub fn tt_flip(c: *mut tt_ctx, self_: *const tt_tensor, dims: *const i64, n_dims: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_roll(c: *mut tt_ctx, self_: *const tt_tensor, shifts: *const i64, n_shifts: i64,
+        dims: *const i64, n_dims: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_repeat(c: *mut tt_ctx, self_: *const tt_tensor, repeats: *const i64, n_repeats: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tile(c: *mut tt_ctx, self_: *const tt_tensor, dims: *const i64, n_dims: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pad(c: *mut tt_ctx, input: *const tt_tensor, pad: *const i64, n_pad: i64,
+        opts: *const tt_pad_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_constant_pad_nd(c: *mut tt_ctx, self_: *const tt_tensor, pad: *const i64, n_pad: i64,
+        opts: *const tt_constant_pad_nd_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scaled_dot_product_attention(c: *mut tt_ctx, query: *const tt_tensor,
+        key: *const tt_tensor, value: *const tt_tensor, attn_mask: *const tt_tensor,
+        opts: *const tt_scaled_dot_product_attention_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_bitwise_and_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_bitwise_and_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_bitwise_and_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_bitwise_and_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_bitwise_and_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_and_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_bitwise_and_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_and_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_bitwise_or_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_bitwise_or_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_bitwise_or_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_bitwise_or_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_bitwise_or_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_or_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_bitwise_or_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_or_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_bitwise_xor_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_bitwise_xor_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_bitwise_xor_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_bitwise_xor_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_bitwise_xor_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_xor_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_not(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_bitwise_xor_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_xor_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_not(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_bitwise_not_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_not_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
-    pub fn tt_bitwise_left_shift_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_bitwise_left_shift_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_bitwise_left_shift_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_left_shift_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
-    pub fn tt_bitwise_right_shift_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_bitwise_right_shift_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_bitwise_right_shift_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bitwise_right_shift_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_eq(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_not_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_bitwise_left_shift(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_bitwise_left_shift_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_scalar(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64)
+        -> tt_status;
+    pub fn tt_bitwise_left_shift_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64)
+        -> tt_status;
+    pub fn tt_bitwise_left_shift_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor,
+        other: *const tt_scalar) -> tt_status;
+    pub fn tt_bitwise_left_shift_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_left_shift_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_bitwise_right_shift_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_scalar(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64)
+        -> tt_status;
+    pub fn tt_bitwise_right_shift_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64)
+        -> tt_status;
+    pub fn tt_bitwise_right_shift_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor,
+        other: *const tt_scalar) -> tt_status;
+    pub fn tt_bitwise_right_shift_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bitwise_right_shift_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_eq(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_eq_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_eq_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_eq_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_eq_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_eq_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_eq_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_eq_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_eq_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_eq_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_eq_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_eq_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_eq_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_eq_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_eq_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_eq_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ne(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_eq_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_eq_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_eq_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_eq_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_ne(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_ne_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_ne_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ne_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_ne_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_ne_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ne_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_ne_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ne_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ne_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_ne_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_ne_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_ne_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_ne_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ne_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ne_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_lt(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ne_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_ne_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ne_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ne_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lt(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_lt_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_lt_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_lt_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_lt_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_lt_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lt_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lt_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lt_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lt_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_lt_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_lt_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_lt_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_lt_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_lt_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_lt_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_le(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lt_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_lt_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lt_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lt_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_le(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_le_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_le_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_le_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_le_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_le_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_le_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_le_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_le_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_le_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_le_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_le_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_le_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_le_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_le_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_le_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_gt(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_le_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_le_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_le_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_le_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_gt(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gt_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_gt_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_gt_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_gt_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_gt_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gt_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_gt_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_gt_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_gt_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gt_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_gt_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_gt_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_gt_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_gt_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_gt_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ge(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gt_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_gt_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_gt_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_gt_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_ge(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_ge_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_ge_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ge_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_ge_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_ge_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ge_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_ge_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ge_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ge_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_ge_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
     pub fn tt_ge_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
-    pub fn tt_ge_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar) -> tt_status;
-    pub fn tt_ge_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ge_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_ge_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_not(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ge_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_ge_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ge_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ge_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_not(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_logical_not_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_not_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_and(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_and_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_logical_and_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_or(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_or_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_logical_or_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_xor(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_logical_xor_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
-    pub fn tt_logical_xor_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_conv1d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv1d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv1d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, padding: *const c_char, bias: *const tt_tensor, opts: *const tt_conv1d_padding_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv2d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv2d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv2d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, padding: *const c_char, bias: *const tt_tensor, opts: *const tt_conv2d_padding_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv3d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv3d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv3d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, padding: *const c_char, bias: *const tt_tensor, opts: *const tt_conv3d_padding_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv_transpose1d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv_transpose1d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv_transpose2d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv_transpose2d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_conv_transpose3d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_conv_transpose3d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_not_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_logical_and(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_and_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_logical_and_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_or(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_or_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_logical_or_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_xor(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logical_xor_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_logical_xor_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_conv1d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, opts: *const tt_conv1d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conv1d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        padding: *const c_char, bias: *const tt_tensor, opts: *const tt_conv1d_padding_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conv2d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, opts: *const tt_conv2d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conv2d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        padding: *const c_char, bias: *const tt_tensor, opts: *const tt_conv2d_padding_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conv3d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, opts: *const tt_conv3d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conv3d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        padding: *const c_char, bias: *const tt_tensor, opts: *const tt_conv3d_padding_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conv_transpose1d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, opts: *const tt_conv_transpose1d_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_conv_transpose2d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, opts: *const tt_conv_transpose2d_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_conv_transpose3d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, opts: *const tt_conv_transpose3d_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_copy_(c: *mut tt_ctx, self_: *mut tt_tensor, src: *const tt_tensor) -> tt_status;
-    pub fn tt_clone(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_clone_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_clone_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_clone_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_to(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_to_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_contiguous(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clone(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_clone_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clone_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_clone_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_to(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_to_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_contiguous(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_zero_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_fill_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, value: f64) -> tt_status;
     pub fn tt_fill_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, value: i64) -> tt_status;
-    pub fn tt_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, value: *const tt_scalar) -> tt_status;
-    pub fn tt_empty(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_empty_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_zeros(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_zeros_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_ones(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_ones_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_full_f64(c: *mut tt_ctx, size: *const i64, n_size: i64, fill_value: f64, opts: *const tt_full_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_full_i64(c: *mut tt_ctx, size: *const i64, n_size: i64, fill_value: i64, opts: *const tt_full_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_full_scalar(c: *mut tt_ctx, size: *const i64, n_size: i64, fill_value: *const tt_scalar, opts: *const tt_full_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_arange(c: *mut tt_ctx, start: *const tt_scalar, end: *const tt_scalar, opts: *const tt_arange_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_empty_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_empty_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_zeros_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_zeros_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_ones_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_ones_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_full_like_f64(c: *mut tt_ctx, self_: *const tt_tensor, fill_value: f64, opts: *const tt_full_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_full_like_i64(c: *mut tt_ctx, self_: *const tt_tensor, fill_value: i64, opts: *const tt_full_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_full_like_scalar(c: *mut tt_ctx, self_: *const tt_tensor, fill_value: *const tt_scalar, opts: *const tt_full_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_eye(c: *mut tt_ctx, n: i64, opts: *const tt_eye_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_linspace(c: *mut tt_ctx, start: *const tt_scalar, end: *const tt_scalar, steps: i64, opts: *const tt_linspace_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_gather(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_gather_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_add(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, src: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_add_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, src: *const tt_tensor) -> tt_status;
-    pub fn tt_index_select(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_select_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_index_add(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_add_ex(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, opts: *const tt_index_add_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_add_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor) -> tt_status;
-    pub fn tt_index_add_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, opts: *const tt_index_add_opts) -> tt_status;
-    pub fn tt_index_add_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_index_add_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, opts: *const tt_index_add_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_index_put(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const *const tt_tensor, n_indices: i64, values: *const tt_tensor, accumulate: i32, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_put_(c: *mut tt_ctx, self_: *mut tt_tensor, indices: *const *const tt_tensor, n_indices: i64, values: *const tt_tensor, accumulate: i32) -> tt_status;
-    pub fn tt_embedding(c: *mut tt_ctx, weight: *const tt_tensor, indices: *const tt_tensor, opts: *const tt_embedding_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, src: *const tt_tensor, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, src: *const tt_tensor, opts: *const tt_scatter_opts) -> tt_status;
-    pub fn tt_scatter_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, src: *const tt_tensor, opts: *const tt_scatter_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_f64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: f64, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_i64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: i64, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_scalar(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_scalar, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: f64, opts: *const tt_scatter_opts) -> tt_status;
-    pub fn tt_scatter_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: i64, opts: *const tt_scatter_opts) -> tt_status;
-    pub fn tt_scatter_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_scalar, opts: *const tt_scatter_opts) -> tt_status;
-    pub fn tt_scatter_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: f64, opts: *const tt_scatter_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: i64, opts: *const tt_scatter_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_scatter_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_scalar, opts: *const tt_scatter_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_index_copy(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_copy_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor) -> tt_status;
-    pub fn tt_index_copy_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, source: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_index_fill_f64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_fill_i64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_fill_scalar(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_fill_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: f64) -> tt_status;
-    pub fn tt_index_fill_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: i64) -> tt_status;
-    pub fn tt_index_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_scalar) -> tt_status;
-    pub fn tt_index_fill(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_fill_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor, value: *const tt_tensor) -> tt_status;
-    pub fn tt_take_along_dim(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const tt_tensor, opts: *const tt_take_along_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_take_along_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const tt_tensor, opts: *const tt_take_along_dim_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_select(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_select_into(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_nonzero(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_nonzero_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_one_hot(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_one_hot_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_tril(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_tril_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, value: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_empty(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_empty_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_zeros(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_zeros_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ones(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_ones_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_full_f64(c: *mut tt_ctx, size: *const i64, n_size: i64, fill_value: f64,
+        opts: *const tt_full_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_full_i64(c: *mut tt_ctx, size: *const i64, n_size: i64, fill_value: i64,
+        opts: *const tt_full_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_full_scalar(c: *mut tt_ctx, size: *const i64, n_size: i64,
+        fill_value: *const tt_scalar, opts: *const tt_full_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_arange(c: *mut tt_ctx, start: *const tt_scalar, end: *const tt_scalar,
+        opts: *const tt_arange_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_empty_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_empty_like_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_zeros_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_zeros_like_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ones_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_ones_like_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_full_like_f64(c: *mut tt_ctx, self_: *const tt_tensor, fill_value: f64,
+        opts: *const tt_full_like_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_full_like_i64(c: *mut tt_ctx, self_: *const tt_tensor, fill_value: i64,
+        opts: *const tt_full_like_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_full_like_scalar(c: *mut tt_ctx, self_: *const tt_tensor,
+        fill_value: *const tt_scalar, opts: *const tt_full_like_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_eye(c: *mut tt_ctx, n: i64, opts: *const tt_eye_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linspace(c: *mut tt_ctx, start: *const tt_scalar, end: *const tt_scalar, steps: i64,
+        opts: *const tt_linspace_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gather(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gather_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter_add(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, src: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter_add_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        src: *const tt_tensor) -> tt_status;
+    pub fn tt_index_select(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_select_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_index_add(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
+        source: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_add_ex(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, opts: *const tt_index_add_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_add_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        source: *const tt_tensor) -> tt_status;
+    pub fn tt_index_add_ex_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, opts: *const tt_index_add_opts)
+        -> tt_status;
+    pub fn tt_index_add_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_index_add_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, opts: *const tt_index_add_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_index_put(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const *const tt_tensor,
+        n_indices: i64, values: *const tt_tensor, accumulate: i32, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_index_put_(c: *mut tt_ctx, self_: *mut tt_tensor, indices: *const *const tt_tensor,
+        n_indices: i64, values: *const tt_tensor, accumulate: i32) -> tt_status;
+    pub fn tt_embedding(c: *mut tt_ctx, weight: *const tt_tensor, indices: *const tt_tensor,
+        opts: *const tt_embedding_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
+        src: *const tt_tensor, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        src: *const tt_tensor, opts: *const tt_scatter_opts) -> tt_status;
+    pub fn tt_scatter_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, src: *const tt_tensor, opts: *const tt_scatter_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter_f64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: f64, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_scatter_i64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: i64, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_scatter_scalar(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: *const tt_scalar, opts: *const tt_scatter_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        value: f64, opts: *const tt_scatter_opts) -> tt_status;
+    pub fn tt_scatter_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        value: i64, opts: *const tt_scatter_opts) -> tt_status;
+    pub fn tt_scatter_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, value: *const tt_scalar, opts: *const tt_scatter_opts)
+        -> tt_status;
+    pub fn tt_scatter_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: f64, opts: *const tt_scatter_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_scatter_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: i64, opts: *const tt_scatter_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_scatter_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: *const tt_scalar, opts: *const tt_scatter_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_index_copy(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
+        source: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_copy_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        source: *const tt_tensor) -> tt_status;
+    pub fn tt_index_copy_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_index_fill_f64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: f64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_fill_i64(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_fill_scalar(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, value: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_fill_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, value: f64) -> tt_status;
+    pub fn tt_index_fill_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, value: i64) -> tt_status;
+    pub fn tt_index_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, value: *const tt_scalar) -> tt_status;
+    pub fn tt_index_fill(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
+        value: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_fill_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
+        value: *const tt_tensor) -> tt_status;
+    pub fn tt_take_along_dim(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const tt_tensor,
+        opts: *const tt_take_along_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_take_along_dim_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        indices: *const tt_tensor, opts: *const tt_take_along_dim_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_masked_select(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_select_into(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_nonzero(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_nonzero_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_one_hot(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_one_hot_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tril(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_tril_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_tril_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_tril_opts) -> tt_status;
-    pub fn tt_tril_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_tril_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_triu(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_triu_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tril_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_tril_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_triu(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_triu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_triu_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_triu_opts) -> tt_status;
-    pub fn tt_triu_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_triu_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_where(c: *mut tt_ctx, condition: *const tt_tensor, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_where_into(c: *mut tt_ctx, condition: *const tt_tensor, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_fill_f64(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor, value: f64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_fill_i64(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor, value: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_fill_scalar(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor, value: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_fill_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor, value: f64) -> tt_status;
-    pub fn tt_masked_fill_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor, value: i64) -> tt_status;
-    pub fn tt_masked_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor, value: *const tt_scalar) -> tt_status;
-    pub fn tt_masked_fill(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor, value: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_masked_fill_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor, value: *const tt_tensor) -> tt_status;
-    pub fn tt_nuclear_norm(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_nuclear_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_nuclear_norm_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_nuclear_norm_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_l1_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_l1_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mse_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_mse_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_smooth_l1_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_smooth_l1_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_huber_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_huber_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_binary_cross_entropy(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_binary_cross_entropy_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_binary_cross_entropy_with_logits(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_binary_cross_entropy_with_logits_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_kl_div(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_kl_div_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_nll_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_nll_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_cross_entropy(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor, opts: *const tt_cross_entropy_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_matmul(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_matmul_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_linear(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_addmm(c: *mut tt_ctx, self_: *const tt_tensor, mat1: *const tt_tensor, mat2: *const tt_tensor, opts: *const tt_addmm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_addmm_(c: *mut tt_ctx, self_: *mut tt_tensor, mat1: *const tt_tensor, mat2: *const tt_tensor, opts: *const tt_addmm_opts) -> tt_status;
-    pub fn tt_addmm_into(c: *mut tt_ctx, self_: *const tt_tensor, mat1: *const tt_tensor, mat2: *const tt_tensor, opts: *const tt_addmm_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_baddbmm(c: *mut tt_ctx, self_: *const tt_tensor, batch1: *const tt_tensor, batch2: *const tt_tensor, opts: *const tt_baddbmm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_baddbmm_(c: *mut tt_ctx, self_: *mut tt_tensor, batch1: *const tt_tensor, batch2: *const tt_tensor, opts: *const tt_baddbmm_opts) -> tt_status;
-    pub fn tt_baddbmm_into(c: *mut tt_ctx, self_: *const tt_tensor, batch1: *const tt_tensor, batch2: *const tt_tensor, opts: *const tt_baddbmm_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_mm(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mm_into(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bmm(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bmm_into(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_mv(c: *mut tt_ctx, self_: *const tt_tensor, vec: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mv_into(c: *mut tt_ctx, self_: *const tt_tensor, vec: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_dot(c: *mut tt_ctx, self_: *const tt_tensor, tensor: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_dot_into(c: *mut tt_ctx, self_: *const tt_tensor, tensor: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_outer(c: *mut tt_ctx, self_: *const tt_tensor, vec2: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_outer_into(c: *mut tt_ctx, self_: *const tt_tensor, vec2: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_einsum(c: *mut tt_ctx, equation: *const c_char, operands: *const *const tt_tensor, n_operands: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_batch_norm(c: *mut tt_ctx, input: *const tt_tensor, running_mean: *mut tt_tensor, running_var: *mut tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_batch_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_group_norm(c: *mut tt_ctx, input: *const tt_tensor, num_groups: i64, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_group_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_instance_norm(c: *mut tt_ctx, input: *const tt_tensor, running_mean: *mut tt_tensor, running_var: *mut tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_instance_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rms_norm(c: *mut tt_ctx, input: *const tt_tensor, normalized_shape: *const i64, n_normalized_shape: i64, weight: *const tt_tensor, opts: *const tt_rms_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_layer_norm(c: *mut tt_ctx, input: *const tt_tensor, normalized_shape: *const i64, n_normalized_shape: i64, weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_layer_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_max_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool1d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_max_pool1d_with_indices(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool1d_with_indices_opts, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_max_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool2d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_max_pool2d_with_indices(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool2d_with_indices_opts, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_adaptive_max_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64, n_output_size: i64, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_adaptive_max_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64, n_output_size: i64, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_avg_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_avg_pool1d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_avg_pool2d_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_adaptive_avg_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64, n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_adaptive_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64, n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rand(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_rand_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_randn(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_randn_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_rand_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_rand_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_randn_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_randn_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bernoulli(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_bernoulli_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bernoulli_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_bernoulli_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bernoulli_p(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, opts: *const tt_bernoulli_p_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bernoulli_p_(c: *mut tt_ctx, self_: *mut tt_tensor, p: f64, opts: *const tt_bernoulli_p_opts) -> tt_status;
-    pub fn tt_randint(c: *mut tt_ctx, low: i64, high: i64, size: *const i64, n_size: i64, opts: *const tt_randint_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_randint_like(c: *mut tt_ctx, self_: *const tt_tensor, low: i64, high: i64, opts: *const tt_randint_like_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_random_(c: *mut tt_ctx, self_: *mut tt_tensor, low: i64, opts: *const tt_random__opts) -> tt_status;
-    pub fn tt_normal(c: *mut tt_ctx, mean: *const tt_tensor, std: *const tt_tensor, opts: *const tt_normal_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_into(c: *mut tt_ctx, mean: *const tt_tensor, std: *const tt_tensor, opts: *const tt_normal_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_mean(c: *mut tt_ctx, mean: *const tt_tensor, std: f64, opts: *const tt_normal_mean_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_mean_into(c: *mut tt_ctx, mean: *const tt_tensor, std: f64, opts: *const tt_normal_mean_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_std(c: *mut tt_ctx, mean: f64, std: *const tt_tensor, opts: *const tt_normal_std_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_std_into(c: *mut tt_ctx, mean: f64, std: *const tt_tensor, opts: *const tt_normal_std_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_size(c: *mut tt_ctx, mean: f64, std: f64, size: *const i64, n_size: i64, opts: *const tt_normal_size_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_normal_(c: *mut tt_ctx, self_: *mut tt_tensor, mean: f64, std: f64, opts: *const tt_normal__opts) -> tt_status;
-    pub fn tt_uniform_(c: *mut tt_ctx, self_: *mut tt_tensor, low: f64, high: f64, opts: *const tt_uniform__opts) -> tt_status;
-    pub fn tt_exponential_(c: *mut tt_ctx, self_: *mut tt_tensor, lambd: f64, opts: *const tt_exponential__opts) -> tt_status;
-    pub fn tt_dropout(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_dropout_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_dropout_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_dropout_opts) -> tt_status;
-    pub fn tt_randperm(c: *mut tt_ctx, n: i64, opts: *const tt_randperm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_multinomial(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64, replacement: i32, opts: *const tt_multinomial_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_multinomial_into(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64, replacement: i32, opts: *const tt_multinomial_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sum(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sum_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sum_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_sum_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sum_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_sum_dim_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_mean(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_mean_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mean_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_mean_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_mean_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_mean_dim_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_triu_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_triu_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_where(c: *mut tt_ctx, condition: *const tt_tensor, self_: *const tt_tensor,
+        other: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_where_into(c: *mut tt_ctx, condition: *const tt_tensor, self_: *const tt_tensor,
+        other: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_fill_f64(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        value: f64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_fill_i64(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        value: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_fill_scalar(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        value: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_fill_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor,
+        value: f64) -> tt_status;
+    pub fn tt_masked_fill_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor,
+        value: i64) -> tt_status;
+    pub fn tt_masked_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor,
+        value: *const tt_scalar) -> tt_status;
+    pub fn tt_masked_fill(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        value: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_fill_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor,
+        value: *const tt_tensor) -> tt_status;
+    pub fn tt_nuclear_norm(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_nuclear_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nuclear_norm_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_nuclear_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_l1_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_l1_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mse_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_mse_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_smooth_l1_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_smooth_l1_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_huber_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_huber_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_binary_cross_entropy(c: *mut tt_ctx, input: *const tt_tensor,
+        target: *const tt_tensor, opts: *const tt_binary_cross_entropy_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_binary_cross_entropy_with_logits(c: *mut tt_ctx, input: *const tt_tensor,
+        target: *const tt_tensor, opts: *const tt_binary_cross_entropy_with_logits_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_kl_div(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_kl_div_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nll_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_nll_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cross_entropy(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_cross_entropy_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_matmul(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_matmul_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linear(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_addmm(c: *mut tt_ctx, self_: *const tt_tensor, mat1: *const tt_tensor,
+        mat2: *const tt_tensor, opts: *const tt_addmm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_addmm_(c: *mut tt_ctx, self_: *mut tt_tensor, mat1: *const tt_tensor,
+        mat2: *const tt_tensor, opts: *const tt_addmm_opts) -> tt_status;
+    pub fn tt_addmm_into(c: *mut tt_ctx, self_: *const tt_tensor, mat1: *const tt_tensor,
+        mat2: *const tt_tensor, opts: *const tt_addmm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_baddbmm(c: *mut tt_ctx, self_: *const tt_tensor, batch1: *const tt_tensor,
+        batch2: *const tt_tensor, opts: *const tt_baddbmm_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_baddbmm_(c: *mut tt_ctx, self_: *mut tt_tensor, batch1: *const tt_tensor,
+        batch2: *const tt_tensor, opts: *const tt_baddbmm_opts) -> tt_status;
+    pub fn tt_baddbmm_into(c: *mut tt_ctx, self_: *const tt_tensor, batch1: *const tt_tensor,
+        batch2: *const tt_tensor, opts: *const tt_baddbmm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_mm(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mm_into(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bmm(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bmm_into(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_mv(c: *mut tt_ctx, self_: *const tt_tensor, vec: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mv_into(c: *mut tt_ctx, self_: *const tt_tensor, vec: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_dot(c: *mut tt_ctx, self_: *const tt_tensor, tensor: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dot_into(c: *mut tt_ctx, self_: *const tt_tensor, tensor: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_outer(c: *mut tt_ctx, self_: *const tt_tensor, vec2: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_outer_into(c: *mut tt_ctx, self_: *const tt_tensor, vec2: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_einsum(c: *mut tt_ctx, equation: *const c_char, operands: *const *const tt_tensor,
+        n_operands: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_batch_norm(c: *mut tt_ctx, input: *const tt_tensor, running_mean: *mut tt_tensor,
+        running_var: *mut tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor,
+        opts: *const tt_batch_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_group_norm(c: *mut tt_ctx, input: *const tt_tensor, num_groups: i64,
+        weight: *const tt_tensor, bias: *const tt_tensor, opts: *const tt_group_norm_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_instance_norm(c: *mut tt_ctx, input: *const tt_tensor, running_mean: *mut tt_tensor,
+        running_var: *mut tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor,
+        opts: *const tt_instance_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rms_norm(c: *mut tt_ctx, input: *const tt_tensor, normalized_shape: *const i64,
+        n_normalized_shape: i64, weight: *const tt_tensor, opts: *const tt_rms_norm_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_layer_norm(c: *mut tt_ctx, input: *const tt_tensor, normalized_shape: *const i64,
+        n_normalized_shape: i64, weight: *const tt_tensor, bias: *const tt_tensor,
+        opts: *const tt_layer_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_max_pool1d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_pool1d_with_indices(c: *mut tt_ctx, self_: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool1d_with_indices_opts,
+        out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_max_pool2d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_pool2d_with_indices(c: *mut tt_ctx, self_: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool2d_with_indices_opts,
+        out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_adaptive_max_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_adaptive_max_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_avg_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_avg_pool1d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_avg_pool2d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_adaptive_avg_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_adaptive_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rand(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_rand_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_randn(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_randn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rand_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_rand_like_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_randn_like(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_randn_like_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bernoulli(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_bernoulli_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bernoulli_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_bernoulli_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_bernoulli_p(c: *mut tt_ctx, self_: *const tt_tensor, p: f64,
+        opts: *const tt_bernoulli_p_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bernoulli_p_(c: *mut tt_ctx, self_: *mut tt_tensor, p: f64,
+        opts: *const tt_bernoulli_p_opts) -> tt_status;
+    pub fn tt_randint(c: *mut tt_ctx, low: i64, high: i64, size: *const i64, n_size: i64,
+        opts: *const tt_randint_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_randint_like(c: *mut tt_ctx, self_: *const tt_tensor, low: i64, high: i64,
+        opts: *const tt_randint_like_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_random_(c: *mut tt_ctx, self_: *mut tt_tensor, low: i64, opts: *const tt_random__opts)
+        -> tt_status;
+    pub fn tt_normal(c: *mut tt_ctx, mean: *const tt_tensor, std: *const tt_tensor,
+        opts: *const tt_normal_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_into(c: *mut tt_ctx, mean: *const tt_tensor, std: *const tt_tensor,
+        opts: *const tt_normal_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_mean(c: *mut tt_ctx, mean: *const tt_tensor, std: f64,
+        opts: *const tt_normal_mean_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_mean_into(c: *mut tt_ctx, mean: *const tt_tensor, std: f64,
+        opts: *const tt_normal_mean_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_std(c: *mut tt_ctx, mean: f64, std: *const tt_tensor,
+        opts: *const tt_normal_std_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_std_into(c: *mut tt_ctx, mean: f64, std: *const tt_tensor,
+        opts: *const tt_normal_std_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_size(c: *mut tt_ctx, mean: f64, std: f64, size: *const i64, n_size: i64,
+        opts: *const tt_normal_size_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_normal_(c: *mut tt_ctx, self_: *mut tt_tensor, mean: f64, std: f64,
+        opts: *const tt_normal__opts) -> tt_status;
+    pub fn tt_uniform_(c: *mut tt_ctx, self_: *mut tt_tensor, low: f64, high: f64,
+        opts: *const tt_uniform__opts) -> tt_status;
+    pub fn tt_exponential_(c: *mut tt_ctx, self_: *mut tt_tensor, lambd: f64,
+        opts: *const tt_exponential__opts) -> tt_status;
+    pub fn tt_dropout(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_dropout_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dropout_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_dropout_opts)
+        -> tt_status;
+    pub fn tt_randperm(c: *mut tt_ctx, n: i64, opts: *const tt_randperm_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_multinomial(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64,
+        replacement: i32, opts: *const tt_multinomial_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_multinomial_into(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64,
+        replacement: i32, opts: *const tt_multinomial_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sum(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sum_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sum_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_sum_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sum_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_sum_dim_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_mean(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_mean_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mean_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_mean_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mean_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_mean_dim_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_max(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_max_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_max_dim_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_max_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_max_dim_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_max_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_max_dim_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_max_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_max_dim_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor)
+        -> tt_status;
     pub fn tt_min(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_min_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_min_dim_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_min_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_min_dim_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
-    pub fn tt_argmax(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmax_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_argmax_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmax_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_min_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_min_dim_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_min_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_min_dim_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_argmax(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmax_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_argmax_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmax_opts,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_any(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_any_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_any_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_any_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_any_dim_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_any_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_any_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_any_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_any_dim_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_all(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_all_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_all_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_all_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_all_dim_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_amax(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_amax_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_amax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_amax_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_amin(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_amin_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_amin_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_amin_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_logsumexp(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_logsumexp_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_logsumexp_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_logsumexp_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_var(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_var_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_var_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_var_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_std(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_std_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_std_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_std_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_var_mean(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, opts: *const tt_var_mean_opts, var: *mut *mut tt_tensor, mean: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_prod(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_prod_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_prod_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_prod_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_prod_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_prod_dim_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_argmin(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmin_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_argmin_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmin_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_norm(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: *const i64, n_dim: i64, opts: *const tt_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_norm_into(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: *const i64, n_dim: i64, opts: *const tt_norm_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_interpolate(c: *mut tt_ctx, input: *const tt_tensor, size: *const i64, n_size: i64, opts: *const tt_interpolate_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_cumsum(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_cumsum_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_cumsum_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, opts: *const tt_cumsum_opts) -> tt_status;
-    pub fn tt_cumsum_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_cumsum_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_cumprod(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_cumprod_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_cumprod_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, opts: *const tt_cumprod_opts) -> tt_status;
-    pub fn tt_cumprod_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_cumprod_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_softmax_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_softmin(c: *mut tt_ctx, input: *const tt_tensor, dim: i64, opts: *const tt_softmin_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_log_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_log_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_log_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_log_softmax_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sort(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sort_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_sort_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sort_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
-    pub fn tt_argsort(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argsort_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_topk(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, opts: *const tt_topk_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_topk_into(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, opts: *const tt_topk_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
-    pub fn tt_searchsorted(c: *mut tt_ctx, sorted_sequence: *const tt_tensor, self_: *const tt_tensor, opts: *const tt_searchsorted_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_searchsorted_into(c: *mut tt_ctx, sorted_sequence: *const tt_tensor, self_: *const tt_tensor, opts: *const tt_searchsorted_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_bucketize(c: *mut tt_ctx, self_: *const tt_tensor, boundaries: *const tt_tensor, opts: *const tt_bucketize_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_bucketize_into(c: *mut tt_ctx, self_: *const tt_tensor, boundaries: *const tt_tensor, opts: *const tt_bucketize_opts, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_unique(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_unique_opts, values: *mut *mut tt_tensor, inverse: *mut *mut tt_tensor, counts: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_all_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_all_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_all_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_all_dim_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_amax(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_amax_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_amax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_amax_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_amin(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_amin_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_amin_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_amin_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logsumexp(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_logsumexp_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logsumexp_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_logsumexp_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_var(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_var_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_var_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_var_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_std(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_std_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_std_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_std_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_var_mean(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_var_mean_opts, var: *mut *mut tt_tensor, mean: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_prod(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_prod_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_prod_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_prod_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_prod_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_prod_dim_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_argmin(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmin_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_argmin_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argmin_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_norm(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: *const i64, n_dim: i64,
+        opts: *const tt_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_norm_into(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: *const i64,
+        n_dim: i64, opts: *const tt_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_interpolate(c: *mut tt_ctx, input: *const tt_tensor, size: *const i64, n_size: i64,
+        opts: *const tt_interpolate_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cumsum(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_cumsum_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cumsum_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, opts: *const tt_cumsum_opts)
+        -> tt_status;
+    pub fn tt_cumsum_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_cumsum_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cumprod(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_cumprod_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cumprod_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        opts: *const tt_cumprod_opts) -> tt_status;
+    pub fn tt_cumprod_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_cumprod_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_softmax_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_softmin(c: *mut tt_ctx, input: *const tt_tensor, dim: i64,
+        opts: *const tt_softmin_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_log_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_log_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_log_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_log_softmax_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sort(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sort_opts,
+        values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sort_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sort_opts,
+        dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_argsort(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_argsort_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_topk(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, opts: *const tt_topk_opts,
+        values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_topk_into(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, opts: *const tt_topk_opts,
+        dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_searchsorted(c: *mut tt_ctx, sorted_sequence: *const tt_tensor,
+        self_: *const tt_tensor, opts: *const tt_searchsorted_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_searchsorted_into(c: *mut tt_ctx, sorted_sequence: *const tt_tensor,
+        self_: *const tt_tensor, opts: *const tt_searchsorted_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_bucketize(c: *mut tt_ctx, self_: *const tt_tensor, boundaries: *const tt_tensor,
+        opts: *const tt_bucketize_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bucketize_into(c: *mut tt_ctx, self_: *const tt_tensor, boundaries: *const tt_tensor,
+        opts: *const tt_bucketize_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_unique(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_unique_opts,
+        values: *mut *mut tt_tensor, inverse: *mut *mut tt_tensor, counts: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_exp(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_exp_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_exp_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
@@ -2923,9 +3519,11 @@ extern "C" {
     pub fn tt_tanh(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_tanh_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_tanh_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_sigmoid(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sigmoid(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_sigmoid_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_sigmoid_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sigmoid_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
     pub fn tt_abs(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_abs_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_abs_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
@@ -2938,12 +3536,16 @@ extern "C" {
     pub fn tt_rsqrt(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_rsqrt_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_rsqrt_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_square(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_square(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_square_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_square_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_reciprocal(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_square_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_reciprocal(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_reciprocal_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_reciprocal_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_reciprocal_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
     pub fn tt_exp2(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_exp2_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_exp2_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
@@ -2998,98 +3600,190 @@ extern "C" {
     pub fn tt_trunc(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_trunc_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_trunc_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
-    pub fn tt_round(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_round_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_round_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_round_opts) -> tt_status;
-    pub fn tt_round_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_round_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_round(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_round_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_round_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_round_opts)
+        -> tt_status;
+    pub fn tt_round_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_round_opts,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_isnan(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_isinf(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_isfinite(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_view(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_reshape(c: *mut tt_ctx, self_: *const tt_tensor, shape: *const i64, n_shape: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_transpose(c: *mut tt_ctx, self_: *const tt_tensor, dim0: i64, dim1: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_isfinite(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_view(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_reshape(c: *mut tt_ctx, self_: *const tt_tensor, shape: *const i64, n_shape: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_transpose(c: *mut tt_ctx, self_: *const tt_tensor, dim0: i64, dim1: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_t(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_permute(c: *mut tt_ctx, self_: *const tt_tensor, dims: *const i64, n_dims: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_expand(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_squeeze(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_squeeze_dims(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_unsqueeze(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_select(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_detach(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_slice(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_slice_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_as_strided(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64, stride: *const i64, n_stride: i64, opts: *const tt_as_strided_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_flatten(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_flatten_opts, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_unflatten(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, sizes: *const i64, n_sizes: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_unbind(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_unbind_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
-    pub fn tt_narrow(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, start: i64, length: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_diagonal(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_diagonal_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_permute(c: *mut tt_ctx, self_: *const tt_tensor, dims: *const i64, n_dims: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_expand(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_squeeze(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_squeeze_dims(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_unsqueeze(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_select(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_detach(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_slice(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_slice_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_as_strided(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64,
+        stride: *const i64, n_stride: i64, opts: *const tt_as_strided_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_flatten(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_flatten_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_unflatten(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, sizes: *const i64,
+        n_sizes: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_unbind(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_unbind_opts,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_narrow(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, start: i64, length: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_diagonal(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_diagonal_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_nn_sequential(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_list(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_dict(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_identity(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_linear(c: *mut tt_ctx, in_features: i64, out_features: i64, opts: *const tt_nn_linear_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_embedding(c: *mut tt_ctx, num_embeddings: i64, embedding_dim: i64, opts: *const tt_nn_embedding_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_layer_norm(c: *mut tt_ctx, normalized_shape: *const i64, n_normalized_shape: i64, opts: *const tt_nn_layer_norm_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_dropout(c: *mut tt_ctx, opts: *const tt_nn_dropout_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_relu(c: *mut tt_ctx, opts: *const tt_nn_relu_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_relu6(c: *mut tt_ctx, opts: *const tt_nn_relu6_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_leaky_relu(c: *mut tt_ctx, opts: *const tt_nn_leaky_relu_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_elu(c: *mut tt_ctx, opts: *const tt_nn_elu_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_gelu(c: *mut tt_ctx, opts: *const tt_nn_gelu_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_silu(c: *mut tt_ctx, opts: *const tt_nn_silu_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_mish(c: *mut tt_ctx, opts: *const tt_nn_mish_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_softplus(c: *mut tt_ctx, opts: *const tt_nn_softplus_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_hardswish(c: *mut tt_ctx, opts: *const tt_nn_hardswish_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_hardsigmoid(c: *mut tt_ctx, opts: *const tt_nn_hardsigmoid_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_hardtanh(c: *mut tt_ctx, opts: *const tt_nn_hardtanh_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_glu(c: *mut tt_ctx, opts: *const tt_nn_glu_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_linear(c: *mut tt_ctx, in_features: i64, out_features: i64,
+        opts: *const tt_nn_linear_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_embedding(c: *mut tt_ctx, num_embeddings: i64, embedding_dim: i64,
+        opts: *const tt_nn_embedding_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_layer_norm(c: *mut tt_ctx, normalized_shape: *const i64, n_normalized_shape: i64,
+        opts: *const tt_nn_layer_norm_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_dropout(c: *mut tt_ctx, opts: *const tt_nn_dropout_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_relu(c: *mut tt_ctx, opts: *const tt_nn_relu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_relu6(c: *mut tt_ctx, opts: *const tt_nn_relu6_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_leaky_relu(c: *mut tt_ctx, opts: *const tt_nn_leaky_relu_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_elu(c: *mut tt_ctx, opts: *const tt_nn_elu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_gelu(c: *mut tt_ctx, opts: *const tt_nn_gelu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_silu(c: *mut tt_ctx, opts: *const tt_nn_silu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_mish(c: *mut tt_ctx, opts: *const tt_nn_mish_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_softplus(c: *mut tt_ctx, opts: *const tt_nn_softplus_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_hardswish(c: *mut tt_ctx, opts: *const tt_nn_hardswish_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_hardsigmoid(c: *mut tt_ctx, opts: *const tt_nn_hardsigmoid_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_hardtanh(c: *mut tt_ctx, opts: *const tt_nn_hardtanh_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_glu(c: *mut tt_ctx, opts: *const tt_nn_glu_opts, out: *mut *mut tt_module)
+        -> tt_status;
     pub fn tt_nn_log_sigmoid(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_sigmoid(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_tanh(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_softmax(c: *mut tt_ctx, opts: *const tt_nn_softmax_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_log_softmax(c: *mut tt_ctx, opts: *const tt_nn_log_softmax_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_flatten(c: *mut tt_ctx, opts: *const tt_nn_flatten_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_l1_loss(c: *mut tt_ctx, opts: *const tt_nn_l1_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_mse_loss(c: *mut tt_ctx, opts: *const tt_nn_mse_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_smooth_l1_loss(c: *mut tt_ctx, opts: *const tt_nn_smooth_l1_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_huber_loss(c: *mut tt_ctx, opts: *const tt_nn_huber_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_bce_loss(c: *mut tt_ctx, opts: *const tt_nn_bce_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_bce_with_logits_loss(c: *mut tt_ctx, opts: *const tt_nn_bce_with_logits_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_kl_div_loss(c: *mut tt_ctx, opts: *const tt_nn_kl_div_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_nll_loss(c: *mut tt_ctx, opts: *const tt_nn_nll_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_cross_entropy_loss(c: *mut tt_ctx, opts: *const tt_nn_cross_entropy_loss_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_multihead_attention(c: *mut tt_ctx, embed_dim: i64, num_heads: i64, opts: *const tt_nn_multihead_attention_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_conv1d(c: *mut tt_ctx, in_channels: i64, out_channels: i64, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv1d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_conv2d(c: *mut tt_ctx, in_channels: i64, out_channels: i64, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv2d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_conv3d(c: *mut tt_ctx, in_channels: i64, out_channels: i64, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv3d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_conv_transpose1d(c: *mut tt_ctx, in_channels: i64, out_channels: i64, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv_transpose1d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_conv_transpose2d(c: *mut tt_ctx, in_channels: i64, out_channels: i64, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv_transpose2d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_conv_transpose3d(c: *mut tt_ctx, in_channels: i64, out_channels: i64, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv_transpose3d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_batch_norm1d(c: *mut tt_ctx, num_features: i64, opts: *const tt_nn_batch_norm1d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_batch_norm2d(c: *mut tt_ctx, num_features: i64, opts: *const tt_nn_batch_norm2d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_batch_norm3d(c: *mut tt_ctx, num_features: i64, opts: *const tt_nn_batch_norm3d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_group_norm(c: *mut tt_ctx, num_groups: i64, num_channels: i64, opts: *const tt_nn_group_norm_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_rms_norm(c: *mut tt_ctx, normalized_shape: *const i64, n_normalized_shape: i64, opts: *const tt_nn_rms_norm_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_max_pool1d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_max_pool1d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_avg_pool1d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_avg_pool1d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_adaptive_avg_pool1d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_max_pool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_max_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_avg_pool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_avg_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_adaptive_avg_pool2d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_optim_sgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64, opts: *const tt_optim_sgd_opts, out: *mut *mut tt_optimizer) -> tt_status;
-    pub fn tt_optim_adam(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64, opts: *const tt_optim_adam_opts, out: *mut *mut tt_optimizer) -> tt_status;
-    pub fn tt_optim_adamw(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64, opts: *const tt_optim_adamw_opts, out: *mut *mut tt_optimizer) -> tt_status;
-    pub fn tt_optim_rmsprop(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64, opts: *const tt_optim_rmsprop_opts, out: *mut *mut tt_optimizer) -> tt_status;
-    pub fn tt_optim_adagrad(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64, opts: *const tt_optim_adagrad_opts, out: *mut *mut tt_optimizer) -> tt_status;
-    pub fn tt_lr_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, step_size: i64, opts: *const tt_lr_step_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_multi_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, milestones: *const i64, n_milestones: i64, opts: *const tt_lr_multi_step_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_constant(c: *mut tt_ctx, optimizer: *mut tt_optimizer, opts: *const tt_lr_constant_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_linear(c: *mut tt_ctx, optimizer: *mut tt_optimizer, opts: *const tt_lr_linear_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_exponential(c: *mut tt_ctx, optimizer: *mut tt_optimizer, gamma: f64, opts: *const tt_lr_exponential_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_polynomial(c: *mut tt_ctx, optimizer: *mut tt_optimizer, opts: *const tt_lr_polynomial_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_cosine_annealing(c: *mut tt_ctx, optimizer: *mut tt_optimizer, T_max: i64, opts: *const tt_lr_cosine_annealing_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_one_cycle(c: *mut tt_ctx, optimizer: *mut tt_optimizer, max_lr: *const f64, n_max_lr: i64, opts: *const tt_lr_one_cycle_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_sequential(c: *mut tt_ctx, optimizer: *mut tt_optimizer, schedulers: *const *mut tt_scheduler, n_schedulers: i64, milestones: *const i64, n_milestones: i64, opts: *const tt_lr_sequential_opts, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_chained(c: *mut tt_ctx, schedulers: *const *mut tt_scheduler, n_schedulers: i64, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_nn_softmax(c: *mut tt_ctx, opts: *const tt_nn_softmax_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_log_softmax(c: *mut tt_ctx, opts: *const tt_nn_log_softmax_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_flatten(c: *mut tt_ctx, opts: *const tt_nn_flatten_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_l1_loss(c: *mut tt_ctx, opts: *const tt_nn_l1_loss_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_mse_loss(c: *mut tt_ctx, opts: *const tt_nn_mse_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_smooth_l1_loss(c: *mut tt_ctx, opts: *const tt_nn_smooth_l1_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_huber_loss(c: *mut tt_ctx, opts: *const tt_nn_huber_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_bce_loss(c: *mut tt_ctx, opts: *const tt_nn_bce_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_bce_with_logits_loss(c: *mut tt_ctx, opts: *const tt_nn_bce_with_logits_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_kl_div_loss(c: *mut tt_ctx, opts: *const tt_nn_kl_div_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_nll_loss(c: *mut tt_ctx, opts: *const tt_nn_nll_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_cross_entropy_loss(c: *mut tt_ctx, opts: *const tt_nn_cross_entropy_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_multihead_attention(c: *mut tt_ctx, embed_dim: i64, num_heads: i64,
+        opts: *const tt_nn_multihead_attention_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_conv1d(c: *mut tt_ctx, in_channels: i64, out_channels: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv1d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_conv2d(c: *mut tt_ctx, in_channels: i64, out_channels: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv2d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_conv3d(c: *mut tt_ctx, in_channels: i64, out_channels: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv3d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_conv_transpose1d(c: *mut tt_ctx, in_channels: i64, out_channels: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv_transpose1d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_conv_transpose2d(c: *mut tt_ctx, in_channels: i64, out_channels: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv_transpose2d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_conv_transpose3d(c: *mut tt_ctx, in_channels: i64, out_channels: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_conv_transpose3d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_batch_norm1d(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_batch_norm1d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_batch_norm2d(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_batch_norm2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_batch_norm3d(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_batch_norm3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_group_norm(c: *mut tt_ctx, num_groups: i64, num_channels: i64,
+        opts: *const tt_nn_group_norm_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_rms_norm(c: *mut tt_ctx, normalized_shape: *const i64, n_normalized_shape: i64,
+        opts: *const tt_nn_rms_norm_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_max_pool1d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_max_pool1d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_avg_pool1d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_avg_pool1d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_avg_pool1d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_max_pool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_max_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_avg_pool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_avg_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_avg_pool2d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_optim_sgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_sgd_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_adam(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_adam_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_adamw(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_adamw_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_rmsprop(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_rmsprop_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_adagrad(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_adagrad_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_lr_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, step_size: i64,
+        opts: *const tt_lr_step_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_multi_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, milestones: *const i64,
+        n_milestones: i64, opts: *const tt_lr_multi_step_opts, out: *mut *mut tt_scheduler)
+        -> tt_status;
+    pub fn tt_lr_constant(c: *mut tt_ctx, optimizer: *mut tt_optimizer,
+        opts: *const tt_lr_constant_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_linear(c: *mut tt_ctx, optimizer: *mut tt_optimizer,
+        opts: *const tt_lr_linear_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_exponential(c: *mut tt_ctx, optimizer: *mut tt_optimizer, gamma: f64,
+        opts: *const tt_lr_exponential_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_polynomial(c: *mut tt_ctx, optimizer: *mut tt_optimizer,
+        opts: *const tt_lr_polynomial_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_cosine_annealing(c: *mut tt_ctx, optimizer: *mut tt_optimizer, T_max: i64,
+        opts: *const tt_lr_cosine_annealing_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_one_cycle(c: *mut tt_ctx, optimizer: *mut tt_optimizer, max_lr: *const f64,
+        n_max_lr: i64, opts: *const tt_lr_one_cycle_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_sequential(c: *mut tt_ctx, optimizer: *mut tt_optimizer,
+        schedulers: *const *mut tt_scheduler, n_schedulers: i64, milestones: *const i64,
+        n_milestones: i64, opts: *const tt_lr_sequential_opts, out: *mut *mut tt_scheduler)
+        -> tt_status;
+    pub fn tt_lr_chained(c: *mut tt_ctx, schedulers: *const *mut tt_scheduler, n_schedulers: i64,
+        out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_version() -> *const c_char;
     pub fn tt_build_info() -> *const c_char;
     pub fn tt_status_name(s: tt_status) -> *const c_char;
@@ -3107,8 +3801,10 @@ extern "C" {
     pub fn tt_set_num_threads(c: *mut tt_ctx, n: i32) -> tt_status;
     pub fn tt_num_threads(c: *const tt_ctx) -> i32;
     pub fn tt_set_memory_limit(c: *mut tt_ctx, bytes: i64) -> tt_status;
-    pub fn tt_memory(c: *mut tt_ctx, device: *const tt_device, out: *mut tt_memory_stats) -> tt_status;
-    pub fn tt_runtime_live(c: *mut tt_ctx, rows: *mut tt_live_row, cap: i64, n: *mut i64) -> tt_status;
+    pub fn tt_memory(c: *mut tt_ctx, device: *const tt_device, out: *mut tt_memory_stats)
+        -> tt_status;
+    pub fn tt_runtime_live(c: *mut tt_ctx, rows: *mut tt_live_row, cap: i64, n: *mut i64)
+        -> tt_status;
     pub fn tt_trim(c: *mut tt_ctx) -> tt_status;
     pub fn tt_ctx_isa(c: *mut tt_ctx, out: *mut i32) -> tt_status;
     pub fn tt_set_grad_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;
@@ -3122,7 +3818,8 @@ extern "C" {
     pub fn tt_cancel_release(k: *mut tt_cancel);
     pub fn tt_cancel_request(k: *mut tt_cancel);
     pub fn tt_ctx_set_cancel(c: *mut tt_ctx, k: *mut tt_cancel) -> tt_status;
-    pub fn tt_ctx_set_poll(c: *mut tt_ctx, fn_: tt_poll_fn, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
+    pub fn tt_ctx_set_poll(c: *mut tt_ctx, fn_: tt_poll_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_runtime_manual_seed(rt: *mut tt_runtime, seed: u64) -> tt_status;
     pub fn tt_runtime_rng_state(rt: *mut tt_runtime, state: *mut u64) -> tt_status;
     pub fn tt_runtime_set_rng_state(rt: *mut tt_runtime, state: *const u64) -> tt_status;
@@ -3132,22 +3829,33 @@ extern "C" {
     pub fn tt_ctx_generator(c: *mut tt_ctx, out: *mut *mut tt_generator) -> tt_status;
     pub fn tt_manual_seed(c: *mut tt_ctx, seed: u64) -> tt_status;
     pub fn tt_generator_state(c: *mut tt_ctx, g: *const tt_generator, state: *mut u64) -> tt_status;
-    pub fn tt_generator_set_state(c: *mut tt_ctx, g: *mut tt_generator, state: *const u64) -> tt_status;
+    pub fn tt_generator_set_state(c: *mut tt_ctx, g: *mut tt_generator, state: *const u64)
+        -> tt_status;
     pub fn tt_device_parse(c: *mut tt_ctx, text: *const c_char, out: *mut tt_device) -> tt_status;
     pub fn tt_load_cuda(c: *mut tt_ctx, path: *const c_char) -> tt_status;
     pub fn tt_device_count(c: *mut tt_ctx, type_: tt_device_type, out: *mut i32) -> tt_status;
     pub fn tt_synchronize(c: *mut tt_ctx, device: *const tt_device) -> tt_status;
-    pub fn tt_backend_register(c: *mut tt_ctx, def: *const tt_backend_def, out: *mut tt_device) -> tt_status;
-    pub fn tt_tensor_from_data(c: *mut tt_ctx, data: *const c_void, dtype: tt_dtype, shape: *const i64, ndim: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_tensor_import(c: *mut tt_ctx, data: *mut c_void, dtype: tt_dtype, shape: *const i64, ndim: i64, strides: *const i64, writable: i32, deleter: Option<unsafe extern "C" fn(user: *mut c_void)>, user: *mut c_void, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_tensor_to_dlpack(c: *mut tt_ctx, t: *const tt_tensor, major: i32, out: *mut *mut c_void) -> tt_status;
-    pub fn tt_tensor_from_dlpack(c: *mut tt_ctx, managed: *mut c_void, major: i32, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_scalar_tensor(c: *mut tt_ctx, value: *const tt_scalar, dtype: tt_dtype, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_tensor_read(c: *mut tt_ctx, t: *const tt_tensor, dst: *mut c_void, bytes: i64) -> tt_status;
+    pub fn tt_backend_register(c: *mut tt_ctx, def: *const tt_backend_def, out: *mut tt_device)
+        -> tt_status;
+    pub fn tt_tensor_from_data(c: *mut tt_ctx, data: *const c_void, dtype: tt_dtype,
+        shape: *const i64, ndim: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tensor_import(c: *mut tt_ctx, data: *mut c_void, dtype: tt_dtype, shape: *const i64,
+        ndim: i64, strides: *const i64, writable: i32,
+        deleter: Option<unsafe extern "C" fn(user: *mut c_void)>, user: *mut c_void,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tensor_to_dlpack(c: *mut tt_ctx, t: *const tt_tensor, major: i32,
+        out: *mut *mut c_void) -> tt_status;
+    pub fn tt_tensor_from_dlpack(c: *mut tt_ctx, managed: *mut c_void, major: i32,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scalar_tensor(c: *mut tt_ctx, value: *const tt_scalar, dtype: tt_dtype,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tensor_read(c: *mut tt_ctx, t: *const tt_tensor, dst: *mut c_void, bytes: i64)
+        -> tt_status;
     pub fn tt_item(c: *mut tt_ctx, t: *const tt_tensor, out: *mut tt_scalar) -> tt_status;
     pub fn tt_item_f64(c: *mut tt_ctx, t: *const tt_tensor, out: *mut f64) -> tt_status;
     pub fn tt_item_i64(c: *mut tt_ctx, t: *const tt_tensor, out: *mut i64) -> tt_status;
-    pub fn tt_tensor_print(c: *mut tt_ctx, t: *const tt_tensor, buffer: *mut c_char, cap: i64, n: *mut i64) -> tt_status;
+    pub fn tt_tensor_print(c: *mut tt_ctx, t: *const tt_tensor, buffer: *mut c_char, cap: i64,
+        n: *mut i64) -> tt_status;
     pub fn tt_tensor_retain(t: *mut tt_tensor);
     pub fn tt_tensor_release(t: *mut tt_tensor);
     pub fn tt_tensor_dtype(t: *const tt_tensor) -> tt_dtype;
@@ -3168,131 +3876,216 @@ extern "C" {
     pub fn tt_tensor_is_view(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_is_leaf(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_requires_grad(t: *const tt_tensor) -> i32;
-    pub fn tt_tensor_set_data(c: *mut tt_ctx, leaf: *mut tt_tensor, src: *const tt_tensor) -> tt_status;
+    pub fn tt_tensor_set_data(c: *mut tt_ctx, leaf: *mut tt_tensor, src: *const tt_tensor)
+        -> tt_status;
     pub fn tt_state_dict_new(c: *mut tt_ctx, out: *mut *mut tt_state_dict) -> tt_status;
     pub fn tt_state_dict_retain(state: *mut tt_state_dict);
     pub fn tt_state_dict_release(state: *mut tt_state_dict);
     pub fn tt_state_dict_size(state: *const tt_state_dict) -> i64;
     pub fn tt_state_dict_name(state: *const tt_state_dict, i: i64) -> *const c_char;
-    pub fn tt_state_dict_find(c: *mut tt_ctx, state: *const tt_state_dict, name: *const c_char, out: *mut i64) -> tt_status;
-    pub fn tt_state_dict_get(c: *mut tt_ctx, state: *const tt_state_dict, i: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_state_dict_set(c: *mut tt_ctx, state: *mut tt_state_dict, name: *const c_char, tensor: *const tt_tensor) -> tt_status;
+    pub fn tt_state_dict_find(c: *mut tt_ctx, state: *const tt_state_dict, name: *const c_char,
+        out: *mut i64) -> tt_status;
+    pub fn tt_state_dict_get(c: *mut tt_ctx, state: *const tt_state_dict, i: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_state_dict_set(c: *mut tt_ctx, state: *mut tt_state_dict, name: *const c_char,
+        tensor: *const tt_tensor) -> tt_status;
     pub fn tt_state_dict_structure(state: *const tt_state_dict) -> *const c_char;
     pub fn tt_module_retain(m: *mut tt_module);
     pub fn tt_module_release(m: *mut tt_module);
     pub fn tt_module_type(m: *const tt_module) -> *const c_char;
-    pub fn tt_module_forward(c: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor, n: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
-    pub fn tt_module_call(c: *mut tt_ctx, m: *mut tt_module, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_module_forward(c: *mut tt_ctx, m: *mut tt_module, inputs: *const *const tt_tensor,
+        n: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_module_call(c: *mut tt_ctx, m: *mut tt_module, input: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_module_train(c: *mut tt_ctx, m: *mut tt_module, on: i32) -> tt_status;
     pub fn tt_module_training(m: *const tt_module) -> i32;
     pub fn tt_module_freeze(c: *mut tt_ctx, m: *mut tt_module) -> tt_status;
     pub fn tt_module_frozen(m: *const tt_module) -> i32;
     pub fn tt_module_requires_grad_(c: *mut tt_ctx, m: *mut tt_module, on: i32) -> tt_status;
     pub fn tt_module_zero_grad(c: *mut tt_ctx, m: *mut tt_module) -> tt_status;
-    pub fn tt_module_to(c: *mut tt_ctx, m: *mut tt_module, device: *const tt_device, dtype: tt_dtype) -> tt_status;
-    pub fn tt_module_copy(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_module_register_parameter(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char, tensor: *const tt_tensor) -> tt_status;
-    pub fn tt_module_register_buffer(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char, tensor: *const tt_tensor, persistent: i32) -> tt_status;
-    pub fn tt_module_register_module(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char, child: *mut tt_module) -> tt_status;
+    pub fn tt_module_to(c: *mut tt_ctx, m: *mut tt_module, device: *const tt_device,
+        dtype: tt_dtype) -> tt_status;
+    pub fn tt_module_copy(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_module_register_parameter(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,
+        tensor: *const tt_tensor) -> tt_status;
+    pub fn tt_module_register_buffer(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,
+        tensor: *const tt_tensor, persistent: i32) -> tt_status;
+    pub fn tt_module_register_module(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,
+        child: *mut tt_module) -> tt_status;
     pub fn tt_module_append(c: *mut tt_ctx, m: *mut tt_module, child: *mut tt_module) -> tt_status;
     pub fn tt_module_num_children(m: *const tt_module) -> i64;
     pub fn tt_module_child_name(m: *const tt_module, i: i64) -> *const c_char;
-    pub fn tt_module_child(c: *mut tt_ctx, m: *const tt_module, i: i64, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_module_get_submodule(c: *mut tt_ctx, m: *const tt_module, path: *const c_char, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_module_get_tensor(c: *mut tt_ctx, m: *const tt_module, path: *const c_char, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_module_parameters(c: *mut tt_ctx, m: *const tt_module, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
-    pub fn tt_module_named_parameters(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_state_dict) -> tt_status;
-    pub fn tt_module_named_buffers(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_state_dict) -> tt_status;
-    pub fn tt_module_state_dict(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_state_dict) -> tt_status;
-    pub fn tt_module_load_state_dict(c: *mut tt_ctx, m: *mut tt_module, state: *const tt_state_dict, opts: *const tt_module_load_state_dict_opts) -> tt_status;
-    pub fn tt_module_print(c: *mut tt_ctx, m: *const tt_module, buffer: *mut c_char, cap: i64, n: *mut i64) -> tt_status;
-    pub fn tt_module_register_forward_pre_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_pre_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
-    pub fn tt_module_register_forward_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
-    pub fn tt_module_register_full_backward_pre_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_pre_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
-    pub fn tt_module_register_full_backward_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_module_child(c: *mut tt_ctx, m: *const tt_module, i: i64, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_module_get_submodule(c: *mut tt_ctx, m: *const tt_module, path: *const c_char,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_module_get_tensor(c: *mut tt_ctx, m: *const tt_module, path: *const c_char,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_module_parameters(c: *mut tt_ctx, m: *const tt_module, outs: *mut *mut tt_tensor,
+        cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_module_named_parameters(c: *mut tt_ctx, m: *const tt_module,
+        out: *mut *mut tt_state_dict) -> tt_status;
+    pub fn tt_module_named_buffers(c: *mut tt_ctx, m: *const tt_module,
+        out: *mut *mut tt_state_dict) -> tt_status;
+    pub fn tt_module_state_dict(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_state_dict)
+        -> tt_status;
+    pub fn tt_module_load_state_dict(c: *mut tt_ctx, m: *mut tt_module, state: *const tt_state_dict,
+        opts: *const tt_module_load_state_dict_opts) -> tt_status;
+    pub fn tt_module_print(c: *mut tt_ctx, m: *const tt_module, buffer: *mut c_char, cap: i64,
+        n: *mut i64) -> tt_status;
+    pub fn tt_module_register_forward_pre_hook(c: *mut tt_ctx, m: *mut tt_module,
+        fn_: tt_module_pre_hook, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_module_register_forward_hook(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_module_hook,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64)
+        -> tt_status;
+    pub fn tt_module_register_full_backward_pre_hook(c: *mut tt_ctx, m: *mut tt_module,
+        fn_: tt_module_pre_hook, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_module_register_full_backward_hook(c: *mut tt_ctx, m: *mut tt_module,
+        fn_: tt_module_hook, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
     pub fn tt_module_remove_hook(c: *mut tt_ctx, m: *mut tt_module, id: i64) -> tt_status;
-    pub fn tt_module_new_custom(c: *mut tt_ctx, def: *const tt_module_def, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_multihead_attention_forward(c: *mut tt_ctx, m: *mut tt_module, query: *const tt_tensor, key: *const tt_tensor, value: *const tt_tensor, opts: *const tt_nn_multihead_attention_forward_opts, out: *mut *mut tt_tensor, weights: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_safetensors_save(c: *mut tt_ctx, path: *const c_char, names: *const *const c_char, tensors: *const *mut tt_tensor, n: i64, opts: *const tt_safetensors_save_opts) -> tt_status;
-    pub fn tt_safetensors_open(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_safetensors) -> tt_status;
-    pub fn tt_safetensors_map(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_safetensors) -> tt_status;
+    pub fn tt_module_new_custom(c: *mut tt_ctx, def: *const tt_module_def, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_multihead_attention_forward(c: *mut tt_ctx, m: *mut tt_module,
+        query: *const tt_tensor, key: *const tt_tensor, value: *const tt_tensor,
+        opts: *const tt_nn_multihead_attention_forward_opts, out: *mut *mut tt_tensor,
+        weights: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_safetensors_save(c: *mut tt_ctx, path: *const c_char, names: *const *const c_char,
+        tensors: *const *mut tt_tensor, n: i64, opts: *const tt_safetensors_save_opts) -> tt_status;
+    pub fn tt_safetensors_open(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_safetensors)
+        -> tt_status;
+    pub fn tt_safetensors_map(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_safetensors)
+        -> tt_status;
     pub fn tt_safetensors_retain(f: *mut tt_safetensors);
     pub fn tt_safetensors_release(f: *mut tt_safetensors);
     pub fn tt_safetensors_size(f: *const tt_safetensors) -> i64;
     pub fn tt_safetensors_name(f: *const tt_safetensors, i: i64) -> *const c_char;
-    pub fn tt_safetensors_find(c: *mut tt_ctx, f: *const tt_safetensors, name: *const c_char, out: *mut i64) -> tt_status;
-    pub fn tt_safetensors_get(c: *mut tt_ctx, f: *const tt_safetensors, i: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_safetensors_find(c: *mut tt_ctx, f: *const tt_safetensors, name: *const c_char,
+        out: *mut i64) -> tt_status;
+    pub fn tt_safetensors_get(c: *mut tt_ctx, f: *const tt_safetensors, i: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_safetensors_metadata_size(f: *const tt_safetensors) -> i64;
     pub fn tt_safetensors_metadata_key(f: *const tt_safetensors, i: i64) -> *const c_char;
     pub fn tt_safetensors_metadata_value(f: *const tt_safetensors, i: i64) -> *const c_char;
-    pub fn tt_torch_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict) -> tt_status;
-    pub fn tt_torch_save(c: *mut tt_ctx, path: *const c_char, tensors: *const tt_state_dict, structure: *const c_char) -> tt_status;
-    pub fn tt_checkpoint_save(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint) -> tt_status;
-    pub fn tt_checkpoint_load(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint) -> tt_status;
-    pub fn tt_index_get(c: *mut tt_ctx, self_: *const tt_tensor, index: *const tt_index, n: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_index_set(c: *mut tt_ctx, self_: *mut tt_tensor, index: *const tt_index, n: i64, value: *const tt_tensor) -> tt_status;
+    pub fn tt_torch_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict)
+        -> tt_status;
+    pub fn tt_torch_save(c: *mut tt_ctx, path: *const c_char, tensors: *const tt_state_dict,
+        structure: *const c_char) -> tt_status;
+    pub fn tt_checkpoint_save(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint)
+        -> tt_status;
+    pub fn tt_checkpoint_load(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint)
+        -> tt_status;
+    pub fn tt_index_get(c: *mut tt_ctx, self_: *const tt_tensor, index: *const tt_index, n: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_set(c: *mut tt_ctx, self_: *mut tt_tensor, index: *const tt_index, n: i64,
+        value: *const tt_tensor) -> tt_status;
     pub fn tt_requires_grad_(c: *mut tt_ctx, self_: *mut tt_tensor, on: i32) -> tt_status;
     pub fn tt_retain_grad(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
-    pub fn tt_tensor_grad(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_tensor_set_grad(c: *mut tt_ctx, self_: *mut tt_tensor, grad: *const tt_tensor) -> tt_status;
-    pub fn tt_backward(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_backward_opts) -> tt_status;
-    pub fn tt_backward_all(c: *mut tt_ctx, tensors: *const *const tt_tensor, gradients: *const *const tt_tensor, n: i64, opts: *const tt_backward_opts) -> tt_status;
-    pub fn tt_grad(c: *mut tt_ctx, outputs: *const *const tt_tensor, n_outputs: i64, inputs: *const *const tt_tensor, n_inputs: i64, opts: *const tt_grad_opts, grads: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_register_hook(c: *mut tt_ctx, self_: *mut tt_tensor, fn_: tt_grad_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
-    pub fn tt_register_accumulate_hook(c: *mut tt_ctx, leaf: *mut tt_tensor, fn_: tt_accumulate_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_tensor_grad(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_tensor_set_grad(c: *mut tt_ctx, self_: *mut tt_tensor, grad: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_backward(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_backward_opts)
+        -> tt_status;
+    pub fn tt_backward_all(c: *mut tt_ctx, tensors: *const *const tt_tensor,
+        gradients: *const *const tt_tensor, n: i64, opts: *const tt_backward_opts) -> tt_status;
+    pub fn tt_grad(c: *mut tt_ctx, outputs: *const *const tt_tensor, n_outputs: i64,
+        inputs: *const *const tt_tensor, n_inputs: i64, opts: *const tt_grad_opts,
+        grads: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_register_hook(c: *mut tt_ctx, self_: *mut tt_tensor, fn_: tt_grad_hook,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64)
+        -> tt_status;
+    pub fn tt_register_accumulate_hook(c: *mut tt_ctx, leaf: *mut tt_tensor,
+        fn_: tt_accumulate_hook, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
     pub fn tt_remove_hook(c: *mut tt_ctx, self_: *mut tt_tensor, id: i64) -> tt_status;
-    pub fn tt_tensor_grad_fn(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_node) -> tt_status;
+    pub fn tt_tensor_grad_fn(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_node)
+        -> tt_status;
     pub fn tt_node_name(n: *const tt_node) -> *const c_char;
     pub fn tt_node_num_inputs(n: *const tt_node) -> i64;
-    pub fn tt_node_next(c: *mut tt_ctx, n: *const tt_node, input: i64, out: *mut *mut tt_node) -> tt_status;
-    pub fn tt_node_register_hook(c: *mut tt_ctx, n: *mut tt_node, pre: i32, fn_: tt_node_hook, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64) -> tt_status;
+    pub fn tt_node_next(c: *mut tt_ctx, n: *const tt_node, input: i64, out: *mut *mut tt_node)
+        -> tt_status;
+    pub fn tt_node_register_hook(c: *mut tt_ctx, n: *mut tt_node, pre: i32, fn_: tt_node_hook,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, id: *mut i64)
+        -> tt_status;
     pub fn tt_node_remove_hook(c: *mut tt_ctx, n: *mut tt_node, id: i64) -> tt_status;
     pub fn tt_node_retain(n: *mut tt_node);
     pub fn tt_node_release(n: *mut tt_node);
-    pub fn tt_function_apply(c: *mut tt_ctx, def: *const tt_function_def, inputs: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status;
-    pub fn tt_function_save(c: *mut tt_ctx, f: *mut tt_function, tensors: *const *const tt_tensor, n: i64) -> tt_status;
-    pub fn tt_function_saved(c: *mut tt_ctx, f: *mut tt_function, i: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_function_apply(c: *mut tt_ctx, def: *const tt_function_def,
+        inputs: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor, n_outs: i64)
+        -> tt_status;
+    pub fn tt_function_save(c: *mut tt_ctx, f: *mut tt_function, tensors: *const *const tt_tensor,
+        n: i64) -> tt_status;
+    pub fn tt_function_saved(c: *mut tt_ctx, f: *mut tt_function, i: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_manifest() -> *const c_char;
     pub fn tt_op_find(c: *mut tt_ctx, name: *const c_char, out: *mut *const tt_op) -> tt_status;
     pub fn tt_op_name(op: *const tt_op) -> *const c_char;
     pub fn tt_op_schema(op: *const tt_op) -> *const c_char;
-    pub fn tt_op_call(c: *mut tt_ctx, op: *const tt_op, args: *const tt_value, n_args: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_op_call(c: *mut tt_ctx, op: *const tt_op, args: *const tt_value, n_args: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
     pub fn tt_op_register(c: *mut tt_ctx, def: *const tt_op_def) -> tt_status;
     pub fn tt_optim_retain(opt: *mut tt_optimizer);
     pub fn tt_optim_release(opt: *mut tt_optimizer);
-    pub fn tt_optim_add_param_group(c: *mut tt_ctx, opt: *mut tt_optimizer, params: *const *mut tt_tensor, n: i64) -> tt_status;
+    pub fn tt_optim_add_param_group(c: *mut tt_ctx, opt: *mut tt_optimizer,
+        params: *const *mut tt_tensor, n: i64) -> tt_status;
     pub fn tt_optim_step(c: *mut tt_ctx, opt: *mut tt_optimizer) -> tt_status;
-    pub fn tt_optim_step_closure(c: *mut tt_ctx, opt: *mut tt_optimizer, fn_: tt_optim_closure, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, loss: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_optim_zero_grad(c: *mut tt_ctx, opt: *mut tt_optimizer, set_to_none: i32) -> tt_status;
+    pub fn tt_optim_step_closure(c: *mut tt_ctx, opt: *mut tt_optimizer, fn_: tt_optim_closure,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
+        loss: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_optim_zero_grad(c: *mut tt_ctx, opt: *mut tt_optimizer, set_to_none: i32)
+        -> tt_status;
     pub fn tt_optim_num_groups(opt: *const tt_optimizer) -> i64;
     pub fn tt_optim_num_params(opt: *const tt_optimizer) -> i64;
     pub fn tt_optim_group_size(opt: *const tt_optimizer, group: i64) -> i64;
-    pub fn tt_optim_param(c: *mut tt_ctx, opt: *const tt_optimizer, param: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_optim_get_f64(c: *mut tt_ctx, opt: *const tt_optimizer, group: i64, name: *const c_char, out: *mut f64) -> tt_status;
-    pub fn tt_optim_set_f64(c: *mut tt_ctx, opt: *mut tt_optimizer, group: i64, name: *const c_char, value: f64) -> tt_status;
-    pub fn tt_optim_get_state(c: *mut tt_ctx, opt: *const tt_optimizer, param: i64, name: *const c_char, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_optim_set_state(c: *mut tt_ctx, opt: *mut tt_optimizer, param: i64, name: *const c_char, value: *const tt_tensor) -> tt_status;
-    pub fn tt_optim_tensor_at(c: *mut tt_ctx, opt: *const tt_optimizer, i: i64, name: *mut c_char, cap: i64, out: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_optim_number_at(c: *mut tt_ctx, opt: *const tt_optimizer, i: i64, name: *mut c_char, cap: i64, out: *mut f64) -> tt_status;
+    pub fn tt_optim_param(c: *mut tt_ctx, opt: *const tt_optimizer, param: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_optim_get_f64(c: *mut tt_ctx, opt: *const tt_optimizer, group: i64,
+        name: *const c_char, out: *mut f64) -> tt_status;
+    pub fn tt_optim_set_f64(c: *mut tt_ctx, opt: *mut tt_optimizer, group: i64, name: *const c_char,
+        value: f64) -> tt_status;
+    pub fn tt_optim_get_state(c: *mut tt_ctx, opt: *const tt_optimizer, param: i64,
+        name: *const c_char, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_optim_set_state(c: *mut tt_ctx, opt: *mut tt_optimizer, param: i64,
+        name: *const c_char, value: *const tt_tensor) -> tt_status;
+    pub fn tt_optim_tensor_at(c: *mut tt_ctx, opt: *const tt_optimizer, i: i64, name: *mut c_char,
+        cap: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_optim_number_at(c: *mut tt_ctx, opt: *const tt_optimizer, i: i64, name: *mut c_char,
+        cap: i64, out: *mut f64) -> tt_status;
     pub fn tt_optim_num_tensors(opt: *const tt_optimizer) -> i64;
     pub fn tt_optim_num_numbers(opt: *const tt_optimizer) -> i64;
-    pub fn tt_optim_load_tensor(c: *mut tt_ctx, opt: *mut tt_optimizer, name: *const c_char, value: *const tt_tensor) -> tt_status;
-    pub fn tt_optim_load_number(c: *mut tt_ctx, opt: *mut tt_optimizer, name: *const c_char, value: f64) -> tt_status;
-    pub fn tt_clip_grad_norm_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64, max_norm: f64, opts: *const tt_clip_grad_norm_opts, total: *mut *mut tt_tensor) -> tt_status;
-    pub fn tt_clip_grad_value_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64, clip_value: f64) -> tt_status;
+    pub fn tt_optim_load_tensor(c: *mut tt_ctx, opt: *mut tt_optimizer, name: *const c_char,
+        value: *const tt_tensor) -> tt_status;
+    pub fn tt_optim_load_number(c: *mut tt_ctx, opt: *mut tt_optimizer, name: *const c_char,
+        value: f64) -> tt_status;
+    pub fn tt_clip_grad_norm_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64, max_norm: f64,
+        opts: *const tt_clip_grad_norm_opts, total: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clip_grad_value_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64,
+        clip_value: f64) -> tt_status;
     pub fn tt_scheduler_retain(s: *mut tt_scheduler);
     pub fn tt_scheduler_release(s: *mut tt_scheduler);
-    pub fn tt_lr_lambda(c: *mut tt_ctx, optimizer: *mut tt_optimizer, fn_: tt_lr_lambda_fn, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, last_epoch: i64, out: *mut *mut tt_scheduler) -> tt_status;
-    pub fn tt_lr_multiplicative(c: *mut tt_ctx, optimizer: *mut tt_optimizer, fn_: tt_lr_lambda_fn, user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, last_epoch: i64, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_lambda(c: *mut tt_ctx, optimizer: *mut tt_optimizer, fn_: tt_lr_lambda_fn,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, last_epoch: i64,
+        out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_multiplicative(c: *mut tt_ctx, optimizer: *mut tt_optimizer, fn_: tt_lr_lambda_fn,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>, last_epoch: i64,
+        out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_scheduler_step(c: *mut tt_ctx, s: *mut tt_scheduler) -> tt_status;
     pub fn tt_scheduler_step_to(c: *mut tt_ctx, s: *mut tt_scheduler, epoch: i64) -> tt_status;
     pub fn tt_scheduler_last_epoch(s: *const tt_scheduler) -> i64;
-    pub fn tt_scheduler_get_last_lr(c: *mut tt_ctx, s: *const tt_scheduler, lrs: *mut f64, cap: i64, n: *mut i64) -> tt_status;
+    pub fn tt_scheduler_get_last_lr(c: *mut tt_ctx, s: *const tt_scheduler, lrs: *mut f64, cap: i64,
+        n: *mut i64) -> tt_status;
     pub fn tt_scheduler_num_numbers(s: *const tt_scheduler) -> i64;
-    pub fn tt_scheduler_number_at(c: *mut tt_ctx, s: *const tt_scheduler, i: i64, name: *mut c_char, cap: i64, out: *mut f64) -> tt_status;
-    pub fn tt_scheduler_load_number(c: *mut tt_ctx, s: *mut tt_scheduler, name: *const c_char, value: f64) -> tt_status;
+    pub fn tt_scheduler_number_at(c: *mut tt_ctx, s: *const tt_scheduler, i: i64, name: *mut c_char,
+        cap: i64, out: *mut f64) -> tt_status;
+    pub fn tt_scheduler_load_number(c: *mut tt_ctx, s: *mut tt_scheduler, name: *const c_char,
+        value: f64) -> tt_status;
     pub fn tt_profiler_start(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
-    pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64) -> tt_status;
+    pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)
+        -> tt_status;
     pub fn tt_ctx_trace_dispatch(c: *mut tt_ctx, fn_: tt_trace_fn, user: *mut c_void) -> tt_status;
 }

@@ -4,12 +4,14 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_device, type_, index);
     layout!(out, tt_scalar, kind, pad, i, re, im);
     layout!(out, tt_index, kind, has, start, stop, step, tensor);
-    layout!(out, tt_value, tag, pad, n, i, f, scalar, device, tensor, tensors, ints, str, generator, index);
+    layout!(out, tt_value, tag, pad, n, i, f, scalar, device, tensor, tensors, ints, str, generator,
+        index);
     layout!(out, tt_error, code, arg_index, op, arg, message, ndim, shape, dtype, cause);
     layout!(out, tt_allocator, struct_size, user, alloc, free);
     layout!(out, tt_executor, struct_size, user, num_threads, parallel_for);
     layout!(out, tt_logger, struct_size, user, log);
-    layout!(out, tt_memory_stats, in_use, reserved, peak, limit, live_tensors, live_nodes, live_handles);
+    layout!(out, tt_memory_stats, in_use, reserved, peak, limit, live_tensors, live_nodes,
+        live_handles);
     layout!(out, tt_hardtanh_opts, set, min_val, max_val);
     layout!(out, tt_leaky_relu_opts, set, negative_slope);
     layout!(out, tt_elu_opts, set, alpha);
@@ -27,16 +29,23 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_chunk_opts, set, dim);
     layout!(out, tt_pad_opts, set, mode, value);
     layout!(out, tt_constant_pad_nd_opts, set, value);
-    layout!(out, tt_scaled_dot_product_attention_opts, set, dropout_p, is_causal, scale, enable_gqa, generator);
-    layout!(out, tt_conv1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, groups);
+    layout!(out, tt_scaled_dot_product_attention_opts, set, dropout_p, is_causal, scale, enable_gqa,
+        generator);
+    layout!(out, tt_conv1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
+        groups);
     layout!(out, tt_conv1d_padding_opts, set, stride, n_stride, dilation, n_dilation, groups);
-    layout!(out, tt_conv2d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, groups);
+    layout!(out, tt_conv2d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
+        groups);
     layout!(out, tt_conv2d_padding_opts, set, stride, n_stride, dilation, n_dilation, groups);
-    layout!(out, tt_conv3d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, groups);
+    layout!(out, tt_conv3d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
+        groups);
     layout!(out, tt_conv3d_padding_opts, set, stride, n_stride, dilation, n_dilation, groups);
-    layout!(out, tt_conv_transpose1d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, dilation, n_dilation);
-    layout!(out, tt_conv_transpose2d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, dilation, n_dilation);
-    layout!(out, tt_conv_transpose3d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, dilation, n_dilation);
+    layout!(out, tt_conv_transpose1d_opts, set, stride, n_stride, padding, n_padding,
+        output_padding, n_output_padding, groups, dilation, n_dilation);
+    layout!(out, tt_conv_transpose2d_opts, set, stride, n_stride, padding, n_padding,
+        output_padding, n_output_padding, groups, dilation, n_dilation);
+    layout!(out, tt_conv_transpose3d_opts, set, stride, n_stride, padding, n_padding,
+        output_padding, n_output_padding, groups, dilation, n_dilation);
     layout!(out, tt_clone_opts, set, memory_format);
     layout!(out, tt_to_opts, set, dtype, device, copy, memory_format);
     layout!(out, tt_empty_opts, set, dtype, device);
@@ -74,12 +83,18 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_instance_norm_opts, set, use_input_stats, momentum, eps);
     layout!(out, tt_rms_norm_opts, set, eps);
     layout!(out, tt_layer_norm_opts, set, eps);
-    layout!(out, tt_max_pool1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, ceil_mode);
-    layout!(out, tt_max_pool1d_with_indices_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, ceil_mode);
-    layout!(out, tt_max_pool2d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, ceil_mode);
-    layout!(out, tt_max_pool2d_with_indices_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, ceil_mode);
-    layout!(out, tt_avg_pool1d_opts, set, stride, n_stride, padding, n_padding, ceil_mode, count_include_pad);
-    layout!(out, tt_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode, count_include_pad, divisor_override);
+    layout!(out, tt_max_pool1d_opts, set, stride, n_stride, padding, n_padding, dilation,
+        n_dilation, ceil_mode);
+    layout!(out, tt_max_pool1d_with_indices_opts, set, stride, n_stride, padding, n_padding,
+        dilation, n_dilation, ceil_mode);
+    layout!(out, tt_max_pool2d_opts, set, stride, n_stride, padding, n_padding, dilation,
+        n_dilation, ceil_mode);
+    layout!(out, tt_max_pool2d_with_indices_opts, set, stride, n_stride, padding, n_padding,
+        dilation, n_dilation, ceil_mode);
+    layout!(out, tt_avg_pool1d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
+        count_include_pad);
+    layout!(out, tt_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
+        count_include_pad, divisor_override);
     layout!(out, tt_rand_opts, set, dtype, device, generator);
     layout!(out, tt_randn_opts, set, dtype, device, generator);
     layout!(out, tt_rand_like_opts, set, dtype, device, generator);
@@ -118,7 +133,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_prod_dim_opts, set, keepdim, dtype);
     layout!(out, tt_argmin_opts, set, dim, keepdim);
     layout!(out, tt_norm_opts, set, keepdim, dtype);
-    layout!(out, tt_interpolate_opts, set, scale_factor, mode, align_corners, recompute_scale_factor, antialias, scale_d, scale_h, scale_w);
+    layout!(out, tt_interpolate_opts, set, scale_factor, mode, align_corners,
+        recompute_scale_factor, antialias, scale_d, scale_h, scale_w);
     layout!(out, tt_cumsum_opts, set, dtype);
     layout!(out, tt_cumprod_opts, set, dtype);
     layout!(out, tt_softmax_opts, set, dtype);
@@ -137,7 +153,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_unbind_opts, set, dim);
     layout!(out, tt_diagonal_opts, set, offset, dim1, dim2);
     layout!(out, tt_nn_linear_opts, set, bias, device, dtype);
-    layout!(out, tt_nn_embedding_opts, set, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, device, dtype);
+    layout!(out, tt_nn_embedding_opts, set, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+        sparse, device, dtype);
     layout!(out, tt_nn_layer_norm_opts, set, eps, elementwise_affine, bias, device, dtype);
     layout!(out, tt_nn_dropout_opts, set, p, inplace);
     layout!(out, tt_nn_relu_opts, set, inplace);
@@ -163,28 +180,49 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_nn_bce_with_logits_loss_opts, set, weight, reduction, pos_weight);
     layout!(out, tt_nn_kl_div_loss_opts, set, reduction, log_target);
     layout!(out, tt_nn_nll_loss_opts, set, weight, ignore_index, reduction);
-    layout!(out, tt_nn_cross_entropy_loss_opts, set, weight, ignore_index, reduction, label_smoothing);
-    layout!(out, tt_nn_multihead_attention_opts, set, dropout, bias, add_bias_kv, add_zero_attn, kdim, vdim, batch_first, device, dtype);
-    layout!(out, tt_nn_conv1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, groups, bias, padding_mode, auto_padding, device, dtype);
-    layout!(out, tt_nn_conv2d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, groups, bias, padding_mode, auto_padding, device, dtype);
-    layout!(out, tt_nn_conv3d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, groups, bias, padding_mode, auto_padding, device, dtype);
-    layout!(out, tt_nn_conv_transpose1d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, bias, dilation, n_dilation, padding_mode, device, dtype);
-    layout!(out, tt_nn_conv_transpose2d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, bias, dilation, n_dilation, padding_mode, device, dtype);
-    layout!(out, tt_nn_conv_transpose3d_opts, set, stride, n_stride, padding, n_padding, output_padding, n_output_padding, groups, bias, dilation, n_dilation, padding_mode, device, dtype);
-    layout!(out, tt_nn_batch_norm1d_opts, set, eps, momentum, affine, track_running_stats, device, dtype, bias);
-    layout!(out, tt_nn_batch_norm2d_opts, set, eps, momentum, affine, track_running_stats, device, dtype, bias);
-    layout!(out, tt_nn_batch_norm3d_opts, set, eps, momentum, affine, track_running_stats, device, dtype, bias);
+    layout!(out, tt_nn_cross_entropy_loss_opts, set, weight, ignore_index, reduction,
+        label_smoothing);
+    layout!(out, tt_nn_multihead_attention_opts, set, dropout, bias, add_bias_kv, add_zero_attn,
+        kdim, vdim, batch_first, device, dtype);
+    layout!(out, tt_nn_conv1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
+        groups, bias, padding_mode, auto_padding, device, dtype);
+    layout!(out, tt_nn_conv2d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
+        groups, bias, padding_mode, auto_padding, device, dtype);
+    layout!(out, tt_nn_conv3d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
+        groups, bias, padding_mode, auto_padding, device, dtype);
+    layout!(out, tt_nn_conv_transpose1d_opts, set, stride, n_stride, padding, n_padding,
+        output_padding, n_output_padding, groups, bias, dilation, n_dilation, padding_mode, device,
+        dtype);
+    layout!(out, tt_nn_conv_transpose2d_opts, set, stride, n_stride, padding, n_padding,
+        output_padding, n_output_padding, groups, bias, dilation, n_dilation, padding_mode, device,
+        dtype);
+    layout!(out, tt_nn_conv_transpose3d_opts, set, stride, n_stride, padding, n_padding,
+        output_padding, n_output_padding, groups, bias, dilation, n_dilation, padding_mode, device,
+        dtype);
+    layout!(out, tt_nn_batch_norm1d_opts, set, eps, momentum, affine, track_running_stats, device,
+        dtype, bias);
+    layout!(out, tt_nn_batch_norm2d_opts, set, eps, momentum, affine, track_running_stats, device,
+        dtype, bias);
+    layout!(out, tt_nn_batch_norm3d_opts, set, eps, momentum, affine, track_running_stats, device,
+        dtype, bias);
     layout!(out, tt_nn_group_norm_opts, set, eps, affine, device, dtype, bias);
     layout!(out, tt_nn_rms_norm_opts, set, eps, elementwise_affine, device, dtype);
-    layout!(out, tt_nn_max_pool1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, return_indices, ceil_mode);
-    layout!(out, tt_nn_avg_pool1d_opts, set, stride, n_stride, padding, n_padding, ceil_mode, count_include_pad);
-    layout!(out, tt_nn_max_pool2d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation, return_indices, ceil_mode);
-    layout!(out, tt_nn_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode, count_include_pad, divisor_override);
+    layout!(out, tt_nn_max_pool1d_opts, set, stride, n_stride, padding, n_padding, dilation,
+        n_dilation, return_indices, ceil_mode);
+    layout!(out, tt_nn_avg_pool1d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
+        count_include_pad);
+    layout!(out, tt_nn_max_pool2d_opts, set, stride, n_stride, padding, n_padding, dilation,
+        n_dilation, return_indices, ceil_mode);
+    layout!(out, tt_nn_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
+        count_include_pad, divisor_override);
     layout!(out, tt_optim_sgd_opts, set, lr, momentum, dampening, weight_decay, nesterov, maximize);
-    layout!(out, tt_optim_adam_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay);
+    layout!(out, tt_optim_adam_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize,
+        decoupled_weight_decay);
     layout!(out, tt_optim_adamw_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize);
-    layout!(out, tt_optim_rmsprop_opts, set, lr, alpha, eps, weight_decay, momentum, centered, maximize);
-    layout!(out, tt_optim_adagrad_opts, set, lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize);
+    layout!(out, tt_optim_rmsprop_opts, set, lr, alpha, eps, weight_decay, momentum, centered,
+        maximize);
+    layout!(out, tt_optim_adagrad_opts, set, lr, lr_decay, weight_decay, initial_accumulator_value,
+        eps, maximize);
     layout!(out, tt_lr_step_opts, set, gamma, last_epoch);
     layout!(out, tt_lr_multi_step_opts, set, gamma, last_epoch);
     layout!(out, tt_lr_constant_opts, set, factor, total_iters, last_epoch);
@@ -192,18 +230,23 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_lr_exponential_opts, set, last_epoch);
     layout!(out, tt_lr_polynomial_opts, set, total_iters, power, last_epoch);
     layout!(out, tt_lr_cosine_annealing_opts, set, eta_min, last_epoch);
-    layout!(out, tt_lr_one_cycle_opts, set, total_steps, epochs, steps_per_epoch, pct_start, anneal_strategy, cycle_momentum, base_momentum, n_base_momentum, max_momentum, n_max_momentum, div_factor, final_div_factor, three_phase, last_epoch);
+    layout!(out, tt_lr_one_cycle_opts, set, total_steps, epochs, steps_per_epoch, pct_start,
+        anneal_strategy, cycle_momentum, base_momentum, n_base_momentum, max_momentum,
+        n_max_momentum, div_factor, final_div_factor, three_phase, last_epoch);
     layout!(out, tt_lr_sequential_opts, set, last_epoch);
-    layout!(out, tt_runtime_opts, struct_size, allocator, executor, logger, memory_limit, threads, isa, queue_drops, pad);
+    layout!(out, tt_runtime_opts, struct_size, allocator, executor, logger, memory_limit, threads,
+        isa, queue_drops, pad);
     layout!(out, tt_live_row, kind, dtype, device, requires_grad, ndim, pad, shape, count, bytes);
     layout!(out, tt_backend_def, struct_size, name, user, alloc, free, copy, compute, drop);
     layout!(out, tt_module_load_state_dict_opts, set, strict);
     layout!(out, tt_module_def, struct_size, name, user, forward, copy, drop);
-    layout!(out, tt_nn_multihead_attention_forward_opts, set, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal);
+    layout!(out, tt_nn_multihead_attention_forward_opts, set, key_padding_mask, need_weights,
+        attn_mask, average_attn_weights, is_causal);
     layout!(out, tt_safetensors_save_opts, set, metadata, n_metadata);
     layout!(out, tt_checkpoint, struct_size, module, optimizer, scheduler, generator, extra);
     layout!(out, tt_backward_opts, set, gradient, retain_graph, create_graph, inputs, n_inputs);
-    layout!(out, tt_grad_opts, set, grad_outputs, n_grad_outputs, retain_graph, create_graph, allow_unused);
+    layout!(out, tt_grad_opts, set, grad_outputs, n_grad_outputs, retain_graph, create_graph,
+        allow_unused);
     layout!(out, tt_function_def, struct_size, name, user, forward, backward, drop);
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);
     layout!(out, tt_clip_grad_norm_opts, set, norm_type, error_if_nonfinite);

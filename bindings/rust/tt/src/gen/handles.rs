@@ -343,7 +343,10 @@ pub fn anomaly_enabled() -> bool {
 /// `Status::Callback`. It must not change what the call works on.
 pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Result<()> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call(|c| sys::tt_ctx_set_poll(c, Some(callbacks::tt_poll_fn::<F>), user(f), Some(drop_user::<F>))) }
+    unsafe {
+        call(|c| sys::tt_ctx_set_poll(c, Some(callbacks::tt_poll_fn::<F>), user(f),
+            Some(drop_user::<F>)))
+    }
 }
 /// Loads the library that computes on CUDA devices. If `path` is None: libtt_cuda.so.
 ///
@@ -352,7 +355,9 @@ pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Resu
 pub unsafe fn load_cuda(path: Option<&std::path::Path>) -> Result<()> {
     let path = path.map(c_path).transpose()?;
     // SAFETY: as above, and the caller ensures what "Safety" says.
-    unsafe { call(|c| sys::tt_load_cuda(c, path.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()))) }
+    unsafe {
+        call(|c| sys::tt_load_cuda(c, path.as_ref().map_or(std::ptr::null(), |s| s.as_ptr())))
+    }
 }
 /// Waits for the work of a device and reports work that failed. If `device` is None: all devices.
 pub fn synchronize(device: Option<Device>) -> Result<()> {
@@ -373,11 +378,15 @@ pub fn torch_load(path: impl AsRef<std::path::Path>) -> Result<StateDict> {
 /// Writes a file that torch.load reads, also with weights_only. After a crash, path holds the old
 /// file or the new one. structure names each of the tensors. If `structure` is None: a state dict,
 /// an OrderedDict of the tensors without their requires_grad.
-pub fn torch_save(path: impl AsRef<std::path::Path>, tensors: &StateDict, structure: Option<&str>) -> Result<()> {
+pub fn torch_save(path: impl AsRef<std::path::Path>, tensors: &StateDict, structure: Option<&str>)
+    -> Result<()> {
     let path = c_path(path)?;
     let structure = structure.map(c_string).transpose()?;
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call(|c| sys::tt_torch_save(c, path.as_ptr(), tensors.raw(), structure.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()))) }
+    unsafe {
+        call(|c| sys::tt_torch_save(c, path.as_ptr(), tensors.raw(),
+            structure.as_ref().map_or(std::ptr::null(), |s| s.as_ptr())))
+    }
 }
 /// Returns all operators with their schemas and forms, as JSON.
 pub fn manifest() -> String {
@@ -387,24 +396,35 @@ pub fn manifest() -> String {
 /// Clips the gradient norm to max_norm and returns the norm before clipping: that of the gradients
 /// of all parameters as one vector. They are multiplied by max_norm / (norm + 1e-6) where that is
 /// less than 1. Parameters without a gradient are skipped.
-pub fn clip_grad_norm_(params: impl IntoIterator<Item = impl AsRef<Tensor>>, max_norm: f64) -> Result<Tensor> {
+pub fn clip_grad_norm_(params: impl IntoIterator<Item = impl AsRef<Tensor>>, max_norm: f64)
+    -> Result<Tensor> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_clip_grad_norm_(c, params.as_ptr(), params.len() as i64, max_norm, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_clip_grad_norm_(c, params.as_ptr(), params.len() as i64, max_norm,
+            std::ptr::null(), out))
+    }
 }
 /// Clips the gradient norm to max_norm and returns the norm before clipping: that of the gradients
 /// of all parameters as one vector. They are multiplied by max_norm / (norm + 1e-6) where that is
 /// less than 1. Parameters without a gradient are skipped.
-pub fn clip_grad_norm_with_(params: impl IntoIterator<Item = impl AsRef<Tensor>>, max_norm: f64, opts: ClipGradNormOpts) -> Result<Tensor> {
+pub fn clip_grad_norm_with_(params: impl IntoIterator<Item = impl AsRef<Tensor>>, max_norm: f64,
+    opts: ClipGradNormOpts) -> Result<Tensor> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_clip_grad_norm_(c, params.as_ptr(), params.len() as i64, max_norm, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_clip_grad_norm_(c, params.as_ptr(), params.len() as i64, max_norm,
+            &opts.0, out))
+    }
 }
 /// Clips each element of the gradients of the parameters to \[-clip_value, clip_value\].
-pub fn clip_grad_value_(params: impl IntoIterator<Item = impl AsRef<Tensor>>, clip_value: f64) -> Result<()> {
+pub fn clip_grad_value_(params: impl IntoIterator<Item = impl AsRef<Tensor>>, clip_value: f64)
+    -> Result<()> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call(|c| sys::tt_clip_grad_value_(c, params.as_ptr(), params.len() as i64, clip_value)) }
+    unsafe {
+        call(|c| sys::tt_clip_grad_value_(c, params.as_ptr(), params.len() as i64, clip_value))
+    }
 }
 
 impl Runtime {
@@ -517,7 +537,10 @@ impl Tensor {
     pub fn index_get(&self, index: &[Index]) -> Result<Tensor> {
         let index = index_list(index);
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_index_get(c, self.raw(), index.as_ptr(), index.len() as i64, out)) }
+        unsafe {
+            call1(|c, out| sys::tt_index_get(c, self.raw(), index.as_ptr(), index.len() as i64,
+                out))
+        }
     }
     /// Writes value to the elements at a mixed index. [`idx!`](crate::idx) makes mixed indices.
     ///
@@ -526,7 +549,10 @@ impl Tensor {
     pub unsafe fn index_set(&self, index: &[Index], value: &Tensor) -> Result<()> {
         let index = index_list(index);
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_index_set(c, self.raw(), index.as_ptr(), index.len() as i64, value.raw())) }
+        unsafe {
+            call(|c| sys::tt_index_set(c, self.raw(), index.as_ptr(), index.len() as i64,
+                value.raw()))
+        }
     }
     /// Keeps the gradient of a tensor that is not a leaf, too.
     pub fn retain_grad(&self) -> Result<()> {
@@ -555,15 +581,23 @@ impl Tensor {
     }
     /// Registers a callback that sees the gradient of self before it is accumulated or passed on,
     /// and may replace it. Returns the id of the hook, which removes it later.
-    pub fn register_hook<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_hook<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static>(&self,
+        f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_register_hook(c, self.raw(), Some(callbacks::tt_grad_hook::<F>), user(f), Some(drop_user::<F>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_register_hook(c, self.raw(),
+                Some(callbacks::tt_grad_hook::<F>), user(f), Some(drop_user::<F>), out))
+        }
     }
     /// Registers a callback that sees a leaf after a gradient has been accumulated into it. Returns
     /// the id of the hook.
-    pub fn register_accumulate_hook<F: Fn(&Tensor) -> Result<()> + Send + Sync + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_accumulate_hook<F: Fn(&Tensor) -> Result<()> + Send + Sync + 'static>(&self,
+        f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_register_accumulate_hook(c, self.raw(), Some(callbacks::tt_accumulate_hook::<F>), user(f), Some(drop_user::<F>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_register_accumulate_hook(c, self.raw(),
+                Some(callbacks::tt_accumulate_hook::<F>), user(f), Some(drop_user::<F>), out))
+        }
     }
     /// Removes a hook by the id that registering it returned.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
@@ -633,7 +667,10 @@ impl Module {
     pub unsafe fn to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<()> {
         let device = device.map(Device::raw);
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_module_to(c, self.raw(), device.as_ref().map_or(std::ptr::null(), |d| d), dtype.map_or(0, |d| d as i32))) }
+        unsafe {
+            call(|c| sys::tt_module_to(c, self.raw(), device.as_ref().map_or(std::ptr::null(),
+                |d| d), dtype.map_or(0, |d| d as i32)))
+        }
     }
     /// Copies the module and all modules below it, without hooks. Tensors and modules that are
     /// shared inside stay shared.
@@ -646,21 +683,30 @@ impl Module {
     pub fn register_parameter(&self, name: &str, tensor: Option<&Tensor>) -> Result<()> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_module_register_parameter(c, self.raw(), name.as_ptr(), opt_raw(tensor))) }
+        unsafe {
+            call(|c| sys::tt_module_register_parameter(c, self.raw(), name.as_ptr(),
+                opt_raw(tensor)))
+        }
     }
     /// Sets or adds a buffer: a tensor that is no parameter. A state dict has it only if it is
     /// persistent. If `tensor` is None: the buffer is declared, but absent.
-    pub fn register_buffer(&self, name: &str, tensor: Option<&Tensor>, persistent: bool) -> Result<()> {
+    pub fn register_buffer(&self, name: &str, tensor: Option<&Tensor>, persistent: bool)
+        -> Result<()> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_module_register_buffer(c, self.raw(), name.as_ptr(), opt_raw(tensor), persistent as i32)) }
+        unsafe {
+            call(|c| sys::tt_module_register_buffer(c, self.raw(), name.as_ptr(), opt_raw(tensor),
+                persistent as i32))
+        }
     }
     /// Sets or adds a child under a name without dots. A child may have several parents, but must
     /// not be above itself.
     pub fn register_module(&self, name: &str, child: &Module) -> Result<()> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_module_register_module(c, self.raw(), name.as_ptr(), child.raw())) }
+        unsafe {
+            call(|c| sys::tt_module_register_module(c, self.raw(), name.as_ptr(), child.raw()))
+        }
     }
     /// Adds a child whose name is the number of children so far: "0", "1", …
     pub fn append(&self, child: &Module) -> Result<()> {
@@ -698,7 +744,9 @@ impl Module {
     /// Lists the parameters, each once, even if it has several names.
     pub fn parameters(&self) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, items, cap, n| sys::tt_module_parameters(c, self.raw(), items, cap, n)) }
+        unsafe {
+            call_list(|c, items, cap, n| sys::tt_module_parameters(c, self.raw(), items, cap, n))
+        }
     }
     /// Lists the parameters, each once, under its first name.
     pub fn named_parameters(&self) -> Result<StateDict> {
@@ -720,11 +768,14 @@ impl Module {
     /// value is written.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_module_load_state_dict(c, self.raw(), state.raw(), std::ptr::null())) }
+        unsafe {
+            call(|c| sys::tt_module_load_state_dict(c, self.raw(), state.raw(), std::ptr::null()))
+        }
     }
     /// Copies the values of a state dict into the module. Everything is checked before the first
     /// value is written.
-    pub fn load_state_dict_with(&self, state: &StateDict, opts: ModuleLoadStateDictOpts) -> Result<()> {
+    pub fn load_state_dict_with(&self, state: &StateDict, opts: ModuleLoadStateDictOpts)
+        -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_module_load_state_dict(c, self.raw(), state.raw(), &opts.0)) }
     }
@@ -735,24 +786,39 @@ impl Module {
     }
     /// Registers a callback that sees the inputs before forward and may replace them. Returns the
     /// id of the hook, which removes it later.
-    pub fn register_forward_pre_hook<F: FnMut(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_forward_pre_hook<F: FnMut(&Module, &[Option<Tensor>])
+        -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_module_register_forward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(Local::new(f, false)), Some(drop_user::<Local<F>>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_module_register_forward_pre_hook(c, self.raw(),
+                Some(callbacks::tt_module_pre_hook::<F>), user(Local::new(f, false)),
+                Some(drop_user::<Local<F>>), out))
+        }
     }
     /// Registers a callback that sees inputs and outputs after forward and may replace the outputs.
     /// Returns the id of the hook.
-    pub fn register_forward_hook<F: FnMut(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_forward_hook<F: FnMut(&Module, &[Option<Tensor>], &[Option<Tensor>])
+        -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_module_register_forward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(Local::new(f, false)), Some(drop_user::<Local<F>>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_module_register_forward_hook(c, self.raw(),
+                Some(callbacks::tt_module_hook::<F>), user(Local::new(f, false)),
+                Some(drop_user::<Local<F>>), out))
+        }
     }
     /// Registers a callback that sees the gradients of the module's outputs in backward, before
     /// those of its inputs are computed, and may replace them. It applies to calls that are
     /// recorded from now on; an output without a gradient has None. Returns the id of the hook. The
     /// hook belongs to the thread that registers it: where a backward runs on another one, it
     /// fails.
-    pub fn register_full_backward_pre_hook<F: FnMut(&Module, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_full_backward_pre_hook<F: FnMut(&Module, &[Option<Tensor>])
+        -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_module_register_full_backward_pre_hook(c, self.raw(), Some(callbacks::tt_module_pre_hook::<F>), user(Local::new(f, true)), Some(drop_user::<Local<F>>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_module_register_full_backward_pre_hook(c, self.raw(),
+                Some(callbacks::tt_module_pre_hook::<F>), user(Local::new(f, true)),
+                Some(drop_user::<Local<F>>), out))
+        }
     }
     /// Registers a callback that sees the gradients of the module's outputs and of its inputs in
     /// backward, and may replace those of the inputs by tensors of the same shape and dtype. It
@@ -760,9 +826,14 @@ impl Module {
     /// have all inputs if none needs a gradient, otherwise an input without one has zeros. Returns
     /// the id of the hook. The hook belongs to the thread that registers it: where a backward runs
     /// on another one, it fails.
-    pub fn register_full_backward_hook<F: FnMut(&Module, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
+    pub fn register_full_backward_hook<F: FnMut(&Module, &[Option<Tensor>], &[Option<Tensor>])
+        -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_module_register_full_backward_hook(c, self.raw(), Some(callbacks::tt_module_hook::<F>), user(Local::new(f, true)), Some(drop_user::<Local<F>>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_module_register_full_backward_hook(c, self.raw(),
+                Some(callbacks::tt_module_hook::<F>), user(Local::new(f, true)),
+                Some(drop_user::<Local<F>>), out))
+        }
     }
     /// Removes a hook by the id that registering it returned.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
@@ -827,9 +898,13 @@ impl Node {
     /// Registers a callback that sees gradients in backward and may replace them: if pre is set,
     /// those of the operator's outputs before its formula runs, otherwise those of its inputs
     /// afterwards. Returns the id of the hook.
-    pub fn register_hook<F: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static>(&self, pre: bool, f: F) -> Result<i64> {
+    pub fn register_hook<F: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync
+        + 'static>(&self, pre: bool, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_node_register_hook(c, self.raw(), pre as i32, Some(callbacks::tt_node_hook::<F>), user(f), Some(drop_user::<F>), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_node_register_hook(c, self.raw(), pre as i32,
+                Some(callbacks::tt_node_hook::<F>), user(f), Some(drop_user::<F>), out))
+        }
     }
     /// Removes a hook by the id that registering it returned.
     pub fn remove_hook(&self, id: i64) -> Result<()> {
@@ -841,10 +916,14 @@ impl Node {
 impl Optimizer {
     /// Adds a group of parameters with the values that the constructor was given. A parameter that
     /// is in a group already fails with `Status::InvalidArg`.
-    pub fn add_param_group(&self, params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<()> {
+    pub fn add_param_group(&self, params: impl IntoIterator<Item = impl AsRef<Tensor>>)
+        -> Result<()> {
         let params = raw_items(params);
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_optim_add_param_group(c, self.raw(), params.as_ptr(), params.len() as i64)) }
+        unsafe {
+            call(|c| sys::tt_optim_add_param_group(c, self.raw(), params.as_ptr(),
+                params.len() as i64))
+        }
     }
     /// Updates every parameter that has a gradient, all or none: everything is checked before
     /// anything is written.
@@ -856,7 +935,11 @@ impl Optimizer {
     /// updates the parameters. Gradients are recorded during the callback. Returns the loss.
     pub fn step_closure<F: FnMut() -> Result<Tensor>>(&self, f: F) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_optim_step_closure(c, self.raw(), Some(callbacks::tt_optim_closure::<F>), user(Local::new(f, false)), Some(drop_user::<Local<F>>), out)) }
+        unsafe {
+            call1(|c, out| sys::tt_optim_step_closure(c, self.raw(),
+                Some(callbacks::tt_optim_closure::<F>), user(Local::new(f, false)),
+                Some(drop_user::<Local<F>>), out))
+        }
     }
     /// Clears the gradients of all parameters or, if set_to_none is not set, fills them with 0.
     pub fn zero_grad(&self, set_to_none: bool) -> Result<()> {
@@ -889,7 +972,9 @@ impl Optimizer {
     pub fn get_f64(&self, group: i64, name: &str) -> Result<f64> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_optim_get_f64(c, self.raw(), group, name.as_ptr(), out)) }
+        unsafe {
+            call_value(|c, out| sys::tt_optim_get_f64(c, self.raw(), group, name.as_ptr(), out))
+        }
     }
     /// Sets a value of a group by name; flags are 0 or 1.
     pub fn set_f64(&self, group: i64, name: &str, value: f64) -> Result<()> {
@@ -902,26 +987,37 @@ impl Optimizer {
     pub fn get_state(&self, param: i64, name: &str) -> Result<Option<Tensor>> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_opt(|c, out| sys::tt_optim_get_state(c, self.raw(), param, name.as_ptr(), out)) }
+        unsafe {
+            call_opt(|c, out| sys::tt_optim_get_state(c, self.raw(), param, name.as_ptr(), out))
+        }
     }
     /// Replaces a state of a parameter by a copy of value, in the parameter's dtype, device and
     /// layout. If `value` is None: removes it.
     pub fn set_state(&self, param: i64, name: &str, value: Option<&Tensor>) -> Result<()> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_optim_set_state(c, self.raw(), param, name.as_ptr(), opt_raw(value))) }
+        unsafe {
+            call(|c| sys::tt_optim_set_state(c, self.raw(), param, name.as_ptr(), opt_raw(value)))
+        }
     }
     /// Returns the i-th tensor of the whole state and its name, such as "state.3.exp_avg"; fails
     /// with `Status::Index` past the end.
     pub fn tensor_at(&self, i: i64) -> Result<(String, Tensor)> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_named(|c, name, cap, out| sys::tt_optim_tensor_at(c, self.raw(), i, name, cap, out as *mut *mut _)).map(|(name, out): (_, usize)| (name, Tensor::from_raw(out as *mut _))) }
+        unsafe {
+            call_named(|c, name, cap, out| sys::tt_optim_tensor_at(c, self.raw(), i, name, cap,
+                out as *mut *mut _)).map(|(name, out): (_, usize)| (name,
+                Tensor::from_raw(out as *mut _)))
+        }
     }
     /// Returns the i-th number of the whole state and its name, such as "state.3.step" or
     /// "param_groups.0.lr"; fails with `Status::Index` past the end.
     pub fn number_at(&self, i: i64) -> Result<(String, f64)> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_named(|c, name, cap, out| sys::tt_optim_number_at(c, self.raw(), i, name, cap, out)) }
+        unsafe {
+            call_named(|c, name, cap, out| sys::tt_optim_number_at(c, self.raw(), i, name, cap,
+                out))
+        }
     }
     /// Returns the number of tensors of the whole state.
     pub fn num_tensors(&self) -> i64 {
@@ -947,15 +1043,24 @@ impl Optimizer {
     }
     /// Makes a scheduler that multiplies the initial learning rate of each group by the factor that
     /// a callback computes from the epoch and the group. last_epoch -1 starts a new schedule.
-    pub fn lr_lambda<F: FnMut(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F, last_epoch: i64) -> Result<Scheduler> {
+    pub fn lr_lambda<F: FnMut(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F,
+        last_epoch: i64) -> Result<Scheduler> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_lr_lambda(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>), user(Local::new(f, false)), Some(drop_user::<Local<F>>), last_epoch, out)) }
+        unsafe {
+            call1(|c, out| sys::tt_lr_lambda(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>),
+                user(Local::new(f, false)), Some(drop_user::<Local<F>>), last_epoch, out))
+        }
     }
     /// Makes a scheduler that multiplies the current learning rate of each group by the factor that
     /// a callback computes from the epoch and the group. last_epoch -1 starts a new schedule.
-    pub fn lr_multiplicative<F: FnMut(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F, last_epoch: i64) -> Result<Scheduler> {
+    pub fn lr_multiplicative<F: FnMut(i64, i64) -> Result<f64> + Send + 'static>(&self, f: F,
+        last_epoch: i64) -> Result<Scheduler> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_lr_multiplicative(c, self.raw(), Some(callbacks::tt_lr_lambda_fn::<F>), user(Local::new(f, false)), Some(drop_user::<Local<F>>), last_epoch, out)) }
+        unsafe {
+            call1(|c, out| sys::tt_lr_multiplicative(c, self.raw(),
+                Some(callbacks::tt_lr_lambda_fn::<F>), user(Local::new(f, false)),
+                Some(drop_user::<Local<F>>), last_epoch, out))
+        }
     }
 }
 
@@ -978,7 +1083,10 @@ impl Scheduler {
     /// Returns the last learning rate of each group.
     pub fn get_last_lr(&self) -> Result<Vec<f64>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_array(0.0, |c, items, cap, n| sys::tt_scheduler_get_last_lr(c, self.raw(), items, cap, n)) }
+        unsafe {
+            call_array(0.0, |c, items, cap, n| sys::tt_scheduler_get_last_lr(c, self.raw(), items,
+                cap, n))
+        }
     }
     /// Returns the number of numbers of the whole state.
     pub fn num_numbers(&self) -> i64 {
@@ -990,7 +1098,10 @@ impl Scheduler {
     /// `Status::Index` past the end.
     pub fn number_at(&self, i: i64) -> Result<(String, f64)> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_named(|c, name, cap, out| sys::tt_scheduler_number_at(c, self.raw(), i, name, cap, out)) }
+        unsafe {
+            call_named(|c, name, cap, out| sys::tt_scheduler_number_at(c, self.raw(), i, name, cap,
+                out))
+        }
     }
     /// Sets a number of the state by a name that number_at returned.
     pub fn load_number(&self, name: &str, value: f64) -> Result<()> {

@@ -78,7 +78,10 @@ impl MultiStepOpts {
 #[doc(alias = "MultiStepLR")]
 pub fn multi_step(optimizer: &Optimizer, milestones: &[i64]) -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(), milestones.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(),
+            milestones.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Multiplies the learning rate of each group by gamma at each milestone.
@@ -86,9 +89,13 @@ pub fn multi_step(optimizer: &Optimizer, milestones: &[i64]) -> Result<Scheduler
 /// - `optimizer`: optimizer whose learning rates are scheduled
 /// - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 #[doc(alias = "MultiStepLR")]
-pub fn multi_step_with(optimizer: &Optimizer, milestones: &[i64], opts: MultiStepOpts) -> Result<Scheduler> {
+pub fn multi_step_with(optimizer: &Optimizer, milestones: &[i64], opts: MultiStepOpts)
+    -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(), milestones.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_multi_step(c, optimizer.raw(), milestones.as_ptr(),
+            milestones.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`constant_with`].
@@ -225,7 +232,9 @@ impl ExponentialOpts {
 #[doc(alias = "ExponentialLR")]
 pub fn exponential(optimizer: &Optimizer, gamma: f64) -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, std::ptr::null(), out))
+    }
 }
 
 /// Multiplies the learning rate of each group by gamma at every step.
@@ -233,7 +242,8 @@ pub fn exponential(optimizer: &Optimizer, gamma: f64) -> Result<Scheduler> {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 /// - `gamma`: factor of each step
 #[doc(alias = "ExponentialLR")]
-pub fn exponential_with(optimizer: &Optimizer, gamma: f64, opts: ExponentialOpts) -> Result<Scheduler> {
+pub fn exponential_with(optimizer: &Optimizer, gamma: f64, opts: ExponentialOpts)
+    -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_exponential(c, optimizer.raw(), gamma, &opts.0, out)) }
 }
@@ -323,7 +333,10 @@ impl CosineAnnealingOpts {
 #[doc(alias = "CosineAnnealingLR")]
 pub fn cosine_annealing(optimizer: &Optimizer, t_max: i64) -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, std::ptr::null(),
+            out))
+    }
 }
 
 /// Anneals the learning rate of each group along half a cosine from its initial value to eta_min:
@@ -332,7 +345,8 @@ pub fn cosine_annealing(optimizer: &Optimizer, t_max: i64) -> Result<Scheduler> 
 /// - `optimizer`: optimizer whose learning rates are scheduled
 /// - `t_max`: number of steps until eta_min
 #[doc(alias = "CosineAnnealingLR")]
-pub fn cosine_annealing_with(optimizer: &Optimizer, t_max: i64, opts: CosineAnnealingOpts) -> Result<Scheduler> {
+pub fn cosine_annealing_with(optimizer: &Optimizer, t_max: i64, opts: CosineAnnealingOpts)
+    -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_lr_cosine_annealing(c, optimizer.raw(), t_max, &opts.0, out)) }
 }
@@ -444,7 +458,10 @@ impl<'a> OneCycleOpts<'a> {
 #[doc(alias = "OneCycleLR")]
 pub fn one_cycle(optimizer: &Optimizer, max_lr: &[f64]) -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(),
+            max_lr.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
@@ -454,9 +471,13 @@ pub fn one_cycle(optimizer: &Optimizer, max_lr: &[f64]) -> Result<Scheduler> {
 /// - `optimizer`: optimizer whose learning rates are scheduled
 /// - `max_lr`: peak learning rate: one number for all groups, or one per group
 #[doc(alias = "OneCycleLR")]
-pub fn one_cycle_with(optimizer: &Optimizer, max_lr: &[f64], opts: OneCycleOpts) -> Result<Scheduler> {
+pub fn one_cycle_with(optimizer: &Optimizer, max_lr: &[f64], opts: OneCycleOpts)
+    -> Result<Scheduler> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(), max_lr.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_one_cycle(c, optimizer.raw(), max_lr.as_ptr(),
+            max_lr.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`sequential_with`].
@@ -482,10 +503,15 @@ impl SequentialOpts {
 /// - `schedulers`: schedulers of this optimizer, in order
 /// - `milestones`: ascending step numbers, one fewer than schedulers
 #[doc(alias = "SequentialLR")]
-pub fn sequential(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64]) -> Result<Scheduler> {
+pub fn sequential(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64])
+    -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(), schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(),
+            schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, std::ptr::null(),
+            out))
+    }
 }
 
 /// Runs schedulers one after another: schedulers\[i + 1\] takes over at step milestones\[i\].
@@ -494,10 +520,14 @@ pub fn sequential(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], 
 /// - `schedulers`: schedulers of this optimizer, in order
 /// - `milestones`: ascending step numbers, one fewer than schedulers
 #[doc(alias = "SequentialLR")]
-pub fn sequential_with(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>], milestones: &[i64], opts: SequentialOpts) -> Result<Scheduler> {
+pub fn sequential_with(optimizer: &Optimizer, schedulers: &[impl Borrow<Scheduler>],
+    milestones: &[i64], opts: SequentialOpts) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(), schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_sequential(c, optimizer.raw(), schedulers.as_ptr(),
+            schedulers.len() as i64, milestones.as_ptr(), milestones.len() as i64, &opts.0, out))
+    }
 }
 
 /// Steps several schedulers of one optimizer together, so that their factors multiply.
@@ -507,5 +537,7 @@ pub fn sequential_with(optimizer: &Optimizer, schedulers: &[impl Borrow<Schedule
 pub fn chained(schedulers: &[impl Borrow<Scheduler>]) -> Result<Scheduler> {
     let schedulers = raw_list(schedulers);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_lr_chained(c, schedulers.as_ptr(), schedulers.len() as i64, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_lr_chained(c, schedulers.as_ptr(), schedulers.len() as i64, out))
+    }
 }

@@ -70,7 +70,9 @@ impl LinearOpts {
 #[doc(alias = "Linear")]
 pub fn linear(in_features: i64, out_features: i64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_linear(c, in_features, out_features, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_linear(c, in_features, out_features, std::ptr::null(), out))
+    }
 }
 
 /// Computes input @ weight.T + bias for input (\*, in_features); the result is (\*, out_features).
@@ -153,7 +155,10 @@ impl EmbeddingOpts {
 #[doc(alias = "Embedding")]
 pub fn embedding(num_embeddings: i64, embedding_dim: i64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_embedding(c, num_embeddings, embedding_dim, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_embedding(c, num_embeddings, embedding_dim, std::ptr::null(),
+            out))
+    }
 }
 
 /// Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (\*) gives (\*,
@@ -162,7 +167,8 @@ pub fn embedding(num_embeddings: i64, embedding_dim: i64) -> Result<Module> {
 /// - `num_embeddings`: number of rows, so that indices are in \[0, num_embeddings)
 /// - `embedding_dim`: size of a row
 #[doc(alias = "Embedding")]
-pub fn embedding_with(num_embeddings: i64, embedding_dim: i64, opts: EmbeddingOpts) -> Result<Module> {
+pub fn embedding_with(num_embeddings: i64, embedding_dim: i64, opts: EmbeddingOpts)
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_embedding(c, num_embeddings, embedding_dim, &opts.0, out)) }
 }
@@ -220,7 +226,10 @@ impl LayerNormOpts {
 #[doc(alias = "LayerNorm")]
 pub fn layer_norm(normalized_shape: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_layer_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_layer_norm(c, normalized_shape.as_ptr(),
+            normalized_shape.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Computes (x - mean) / sqrt(var + eps) \* weight + bias, with mean and biased variance over the
@@ -231,7 +240,10 @@ pub fn layer_norm(normalized_shape: &[i64]) -> Result<Module> {
 #[doc(alias = "LayerNorm")]
 pub fn layer_norm_with(normalized_shape: &[i64], opts: LayerNormOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_layer_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_layer_norm(c, normalized_shape.as_ptr(),
+            normalized_shape.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`dropout_with`].
@@ -990,7 +1002,8 @@ pub fn bce_loss_with(opts: BceLossOpts) -> Result<Module> {
 
 /// Options of [`bce_with_logits_loss_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BceWithLogitsLossOpts<'a>(pub(crate) sys::tt_nn_bce_with_logits_loss_opts, PhantomData<&'a ()>);
+pub struct BceWithLogitsLossOpts<'a>(pub(crate) sys::tt_nn_bce_with_logits_loss_opts,
+    PhantomData<&'a ()>);
 impl<'a> BceWithLogitsLossOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> BceWithLogitsLossOpts<'a> {
@@ -1126,7 +1139,8 @@ pub fn nll_loss_with(opts: NllLossOpts) -> Result<Module> {
 
 /// Options of [`cross_entropy_loss_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CrossEntropyLossOpts<'a>(pub(crate) sys::tt_nn_cross_entropy_loss_opts, PhantomData<&'a ()>);
+pub struct CrossEntropyLossOpts<'a>(pub(crate) sys::tt_nn_cross_entropy_loss_opts,
+    PhantomData<&'a ()>);
 impl<'a> CrossEntropyLossOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> CrossEntropyLossOpts<'a> {
@@ -1261,7 +1275,10 @@ impl MultiheadAttentionOpts {
 #[doc(alias = "MultiheadAttention")]
 pub fn multihead_attention(embed_dim: i64, num_heads: i64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_multihead_attention(c, embed_dim, num_heads, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_multihead_attention(c, embed_dim, num_heads, std::ptr::null(),
+            out))
+    }
 }
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
@@ -1271,7 +1288,8 @@ pub fn multihead_attention(embed_dim: i64, num_heads: i64) -> Result<Module> {
 /// - `embed_dim`: E, the number of features; a multiple of num_heads
 /// - `num_heads`: number of parallel heads, each of embed_dim / num_heads features
 #[doc(alias = "MultiheadAttention")]
-pub fn multihead_attention_with(embed_dim: i64, num_heads: i64, opts: MultiheadAttentionOpts) -> Result<Module> {
+pub fn multihead_attention_with(embed_dim: i64, num_heads: i64, opts: MultiheadAttentionOpts)
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_multihead_attention(c, embed_dim, num_heads, &opts.0, out)) }
 }
@@ -1364,7 +1382,10 @@ impl<'a> Conv1dOpts<'a> {
 #[doc(alias = "Conv1d")]
 pub fn conv1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv1d(c, in_channels, out_channels, kernel_size.as_ptr(),
+            kernel_size.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is
@@ -1375,9 +1396,13 @@ pub fn conv1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Resul
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "Conv1d")]
-pub fn conv1d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv1dOpts) -> Result<Module> {
+pub fn conv1d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv1dOpts)
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv1d(c, in_channels, out_channels, kernel_size.as_ptr(),
+            kernel_size.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`conv2d_with`].
@@ -1469,7 +1494,10 @@ impl<'a> Conv2dOpts<'a> {
 #[doc(alias = "Conv2d")]
 pub fn conv2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv2d(c, in_channels, out_channels, kernel_size.as_ptr(),
+            kernel_size.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is
@@ -1481,9 +1509,13 @@ pub fn conv2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Resul
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "Conv2d")]
-pub fn conv2d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv2dOpts) -> Result<Module> {
+pub fn conv2d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv2dOpts)
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv2d(c, in_channels, out_channels, kernel_size.as_ptr(),
+            kernel_size.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`conv3d_with`].
@@ -1575,7 +1607,10 @@ impl<'a> Conv3dOpts<'a> {
 #[doc(alias = "Conv3d")]
 pub fn conv3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv3d(c, in_channels, out_channels, kernel_size.as_ptr(),
+            kernel_size.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight
@@ -1587,14 +1622,19 @@ pub fn conv3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Resul
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "Conv3d")]
-pub fn conv3d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv3dOpts) -> Result<Module> {
+pub fn conv3d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: Conv3dOpts)
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv3d(c, in_channels, out_channels, kernel_size.as_ptr(),
+            kernel_size.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`conv_transpose1d_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ConvTranspose1dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose1d_opts, PhantomData<&'a ()>);
+pub struct ConvTranspose1dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose1d_opts,
+    PhantomData<&'a ()>);
 impl<'a> ConvTranspose1dOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> ConvTranspose1dOpts<'a> {
@@ -1681,9 +1721,13 @@ impl<'a> ConvTranspose1dOpts<'a> {
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "ConvTranspose1d")]
-pub fn conv_transpose1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+pub fn conv_transpose1d(in_channels: i64, out_channels: i64, kernel_size: &[i64])
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv_transpose1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv_transpose1d(c, in_channels, out_channels,
+            kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a
@@ -1695,14 +1739,19 @@ pub fn conv_transpose1d(in_channels: i64, out_channels: i64, kernel_size: &[i64]
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: one number
 #[doc(alias = "ConvTranspose1d")]
-pub fn conv_transpose1d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: ConvTranspose1dOpts) -> Result<Module> {
+pub fn conv_transpose1d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64],
+    opts: ConvTranspose1dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv_transpose1d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv_transpose1d(c, in_channels, out_channels,
+            kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`conv_transpose2d_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ConvTranspose2dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose2d_opts, PhantomData<&'a ()>);
+pub struct ConvTranspose2dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose2d_opts,
+    PhantomData<&'a ()>);
 impl<'a> ConvTranspose2dOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> ConvTranspose2dOpts<'a> {
@@ -1790,9 +1839,13 @@ impl<'a> ConvTranspose2dOpts<'a> {
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "ConvTranspose2d")]
-pub fn conv_transpose2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+pub fn conv_transpose2d(in_channels: i64, out_channels: i64, kernel_size: &[i64])
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv_transpose2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv_transpose2d(c, in_channels, out_channels,
+            kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a
@@ -1805,14 +1858,19 @@ pub fn conv_transpose2d(in_channels: i64, out_channels: i64, kernel_size: &[i64]
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: (height, width), or one number for both
 #[doc(alias = "ConvTranspose2d")]
-pub fn conv_transpose2d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: ConvTranspose2dOpts) -> Result<Module> {
+pub fn conv_transpose2d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64],
+    opts: ConvTranspose2dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv_transpose2d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv_transpose2d(c, in_channels, out_channels,
+            kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`conv_transpose3d_with`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ConvTranspose3dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose3d_opts, PhantomData<&'a ()>);
+pub struct ConvTranspose3dOpts<'a>(pub(crate) sys::tt_nn_conv_transpose3d_opts,
+    PhantomData<&'a ()>);
 impl<'a> ConvTranspose3dOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> ConvTranspose3dOpts<'a> {
@@ -1900,9 +1958,13 @@ impl<'a> ConvTranspose3dOpts<'a> {
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "ConvTranspose3d")]
-pub fn conv_transpose3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]) -> Result<Module> {
+pub fn conv_transpose3d(in_channels: i64, out_channels: i64, kernel_size: &[i64])
+    -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv_transpose3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv_transpose3d(c, in_channels, out_channels,
+            kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient
@@ -1915,9 +1977,13 @@ pub fn conv_transpose3d(in_channels: i64, out_channels: i64, kernel_size: &[i64]
 /// - `out_channels`: number of channels of the result
 /// - `kernel_size`: size of the filters: (depth, height, width), or one number for all
 #[doc(alias = "ConvTranspose3d")]
-pub fn conv_transpose3d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64], opts: ConvTranspose3dOpts) -> Result<Module> {
+pub fn conv_transpose3d_with(in_channels: i64, out_channels: i64, kernel_size: &[i64],
+    opts: ConvTranspose3dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_conv_transpose3d(c, in_channels, out_channels, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_conv_transpose3d(c, in_channels, out_channels,
+            kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`batch_norm1d_with`].
@@ -2222,7 +2288,9 @@ impl GroupNormOpts {
 #[doc(alias = "GroupNorm")]
 pub fn group_norm(num_groups: i64, num_channels: i64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_group_norm(c, num_groups, num_channels, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_group_norm(c, num_groups, num_channels, std::ptr::null(), out))
+    }
 }
 
 /// Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample:
@@ -2282,7 +2350,10 @@ impl RmsNormOpts {
 #[doc(alias = "RMSNorm")]
 pub fn rms_norm(normalized_shape: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_rms_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_rms_norm(c, normalized_shape.as_ptr(),
+            normalized_shape.len() as i64, std::ptr::null(), out))
+    }
 }
 
 /// Computes x / sqrt(mean(x^2) + eps) \* weight, with the mean over the last dimensions, whose
@@ -2292,7 +2363,10 @@ pub fn rms_norm(normalized_shape: &[i64]) -> Result<Module> {
 #[doc(alias = "RMSNorm")]
 pub fn rms_norm_with(normalized_shape: &[i64], opts: RmsNormOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_rms_norm(c, normalized_shape.as_ptr(), normalized_shape.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_rms_norm(c, normalized_shape.as_ptr(),
+            normalized_shape.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`max_pool1d_with`].
@@ -2351,7 +2425,10 @@ impl<'a> MaxPool1dOpts<'a> {
 #[doc(alias = "MaxPool1d")]
 pub fn max_pool1d(kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_max_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// Takes the maximum of each window of input (N, C, L) or (C, L).
@@ -2360,7 +2437,10 @@ pub fn max_pool1d(kernel_size: &[i64]) -> Result<Module> {
 #[doc(alias = "MaxPool1d")]
 pub fn max_pool1d_with(kernel_size: &[i64], opts: MaxPool1dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_max_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
 }
 
 /// Options of [`avg_pool1d_with`].
@@ -2411,7 +2491,10 @@ impl<'a> AvgPool1dOpts<'a> {
 #[doc(alias = "AvgPool1d")]
 pub fn avg_pool1d(kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_avg_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_avg_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// Takes the mean of each window of input (N, C, L) or (C, L).
@@ -2420,7 +2503,10 @@ pub fn avg_pool1d(kernel_size: &[i64]) -> Result<Module> {
 #[doc(alias = "AvgPool1d")]
 pub fn avg_pool1d_with(kernel_size: &[i64], opts: AvgPool1dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_avg_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_avg_pool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
 }
 
 /// Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result
@@ -2431,7 +2517,10 @@ pub fn avg_pool1d_with(kernel_size: &[i64], opts: AvgPool1dOpts) -> Result<Modul
 #[doc(alias = "AdaptiveAvgPool1d")]
 pub fn adaptive_avg_pool1d(output_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_adaptive_avg_pool1d(c, output_size.as_ptr(), output_size.len() as i64, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_avg_pool1d(c, output_size.as_ptr(),
+            output_size.len() as i64, out))
+    }
 }
 
 /// Options of [`max_pool2d_with`].
@@ -2490,7 +2579,10 @@ impl<'a> MaxPool2dOpts<'a> {
 #[doc(alias = "MaxPool2d")]
 pub fn max_pool2d(kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_max_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
@@ -2499,7 +2591,10 @@ pub fn max_pool2d(kernel_size: &[i64]) -> Result<Module> {
 #[doc(alias = "MaxPool2d")]
 pub fn max_pool2d_with(kernel_size: &[i64], opts: MaxPool2dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_max_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
 }
 
 /// Options of [`avg_pool2d_with`].
@@ -2557,7 +2652,10 @@ impl<'a> AvgPool2dOpts<'a> {
 #[doc(alias = "AvgPool2d")]
 pub fn avg_pool2d(kernel_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_avg_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_avg_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// Takes the mean of each window of input (N, C, H, W) or (C, H, W).
@@ -2566,7 +2664,10 @@ pub fn avg_pool2d(kernel_size: &[i64]) -> Result<Module> {
 #[doc(alias = "AvgPool2d")]
 pub fn avg_pool2d_with(kernel_size: &[i64], opts: AvgPool2dOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_avg_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_avg_pool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
 }
 
 /// Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the
@@ -2577,5 +2678,8 @@ pub fn avg_pool2d_with(kernel_size: &[i64], opts: AvgPool2dOpts) -> Result<Modul
 #[doc(alias = "AdaptiveAvgPool2d")]
 pub fn adaptive_avg_pool2d(output_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_adaptive_avg_pool2d(c, output_size.as_ptr(), output_size.len() as i64, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_avg_pool2d(c, output_size.as_ptr(),
+            output_size.len() as i64, out))
+    }
 }

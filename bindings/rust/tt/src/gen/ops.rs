@@ -19,7 +19,8 @@ impl Tensor {
     /// Computes [`hardtanh`](Tensor::hardtanh), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn hardtanh_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -28,14 +29,15 @@ impl Tensor {
     /// Computes [`hardtanh`](Tensor::hardtanh) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn hardtanh_with_(&self, opts: HardtanhOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_hardtanh_(c, self.raw(), &opts.0)) }
     }
-    /// Clamps each element to \[0, 6\]; nan stays nan. The gradient is 0 outside the interval and at
-    /// its bounds.
+    /// Clamps each element to \[0, 6\]; nan stays nan. The gradient is 0 outside the interval and
+    /// at its bounds.
     #[inline]
     pub fn relu6(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -44,7 +46,8 @@ impl Tensor {
     /// Computes [`relu6`](Tensor::relu6), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn relu6_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -65,7 +68,8 @@ impl Tensor {
     /// Computes [`leaky_relu`](Tensor::leaky_relu), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn leaky_relu_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -74,7 +78,8 @@ impl Tensor {
     /// Computes [`leaky_relu`](Tensor::leaky_relu) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn leaky_relu_with_(&self, opts: LeakyReluOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -95,7 +100,8 @@ impl Tensor {
     /// Computes [`elu`](Tensor::elu), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn elu_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -104,14 +110,15 @@ impl Tensor {
     /// Computes [`elu`](Tensor::elu) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn elu_with_(&self, opts: EluOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_elu_(c, self.raw(), &opts.0)) }
     }
-    /// Computes x \* Phi(x), elementwise; Phi is the cumulative distribution function of the standard
-    /// normal distribution.
+    /// Computes x \* Phi(x), elementwise; Phi is the cumulative distribution function of the
+    /// standard normal distribution.
     #[inline]
     pub fn gelu(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -126,16 +133,19 @@ impl Tensor {
     /// Computes [`gelu`](Tensor::gelu), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn gelu_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_gelu_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`gelu`](Tensor::gelu) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`gelu`](Tensor::gelu) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn gelu_with_into(&self, opts: GeluOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -150,7 +160,8 @@ impl Tensor {
     /// Computes [`silu`](Tensor::silu), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn silu_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -165,7 +176,8 @@ impl Tensor {
     /// Computes [`mish`](Tensor::mish), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn mish_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -186,16 +198,19 @@ impl Tensor {
     /// Computes [`softplus`](Tensor::softplus), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn softplus_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_softplus_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`softplus`](Tensor::softplus) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`softplus`](Tensor::softplus) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn softplus_with_into(&self, opts: SoftplusOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -207,10 +222,12 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_logsigmoid(c, self.raw(), o0)) }
     }
-    /// Computes [`logsigmoid`](Tensor::logsigmoid), into `dst`, which has the result's shape and dtype.
+    /// Computes [`logsigmoid`](Tensor::logsigmoid), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logsigmoid_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -225,7 +242,8 @@ impl Tensor {
     /// Computes [`hardswish`](Tensor::hardswish), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn hardswish_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -240,14 +258,15 @@ impl Tensor {
     /// Computes [`hardsigmoid`](Tensor::hardsigmoid), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn hardsigmoid_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_hardsigmoid_(c, self.raw())) }
     }
-    /// Gated linear unit: a \* sigmoid(b), where a and b are the first and second half of input along
-    /// dim.
+    /// Gated linear unit: a \* sigmoid(b), where a and b are the first and second half of input
+    /// along dim.
     #[inline]
     pub fn glu(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -274,7 +293,8 @@ impl Tensor {
     /// Computes [`relu`](Tensor::relu), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn relu_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -301,7 +321,8 @@ impl Tensor {
     /// Computes [`add`](Tensor::add), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn add_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -310,7 +331,8 @@ impl Tensor {
     /// Computes [`add`](Tensor::add) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn add_with_(&self, other: &Tensor, opts: AddOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -319,16 +341,19 @@ impl Tensor {
     /// Computes [`add`](Tensor::add), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn add_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_add_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes [`add`](Tensor::add) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`add`](Tensor::add) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn add_with_into(&self, other: &Tensor, opts: AddOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -342,7 +367,11 @@ impl Tensor {
     pub fn add_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_add_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_add_i64(c, self.raw(), v, o0), _ => sys::tt_add_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_add_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_add_i64(c, self.raw(), v, o0),
+                _ => sys::tt_add_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`add_scalar`](Tensor::add_scalar) with options.
     #[doc(alias = "add")]
@@ -355,49 +384,67 @@ impl Tensor {
     /// Computes [`add_scalar`](Tensor::add_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "add")]
     #[inline]
     pub unsafe fn add_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_add_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_add_i64_(c, self.raw(), v), _ => sys::tt_add_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_add_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_add_i64_(c, self.raw(), v),
+                _ => sys::tt_add_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
     /// Computes [`add_scalar`](Tensor::add_scalar) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "add")]
     #[inline]
-    pub unsafe fn add_scalar_with_(&self, other: impl Into<Scalar>, opts: AddScalarOpts) -> Result<()> {
+    pub unsafe fn add_scalar_with_(&self, other: impl Into<Scalar>, opts: AddScalarOpts)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_add_scalar_ex_(c, self.raw(), &other.raw(), &opts.0)) }
     }
-    /// Computes [`add_scalar`](Tensor::add_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`add_scalar`](Tensor::add_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "add")]
     #[inline]
     pub unsafe fn add_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_add_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_add_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_add_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_add_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_add_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_add_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
-    /// Computes [`add_scalar`](Tensor::add_scalar) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`add_scalar`](Tensor::add_scalar) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "add")]
     #[inline]
-    pub unsafe fn add_scalar_with_into(&self, other: impl Into<Scalar>, opts: AddScalarOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn add_scalar_with_into(&self, other: impl Into<Scalar>, opts: AddScalarOpts,
+        dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_add_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_add_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()))
+        }
     }
-    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors
-    /// are not supported.
+    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool
+    /// tensors are not supported.
     ///
     /// - `other`: tensor or number to subtract
     #[inline]
@@ -414,7 +461,8 @@ impl Tensor {
     /// Computes [`sub`](Tensor::sub), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sub_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -423,7 +471,8 @@ impl Tensor {
     /// Computes [`sub`](Tensor::sub) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sub_with_(&self, other: &Tensor, opts: SubOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -432,23 +481,26 @@ impl Tensor {
     /// Computes [`sub`](Tensor::sub), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sub_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_sub_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes [`sub`](Tensor::sub) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`sub`](Tensor::sub) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sub_with_into(&self, other: &Tensor, opts: SubOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_sub_ex_into(c, self.raw(), other.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool tensors
-    /// are not supported.
+    /// Computes self - alpha \* other, elementwise with broadcasting and dtype promotion. Bool
+    /// tensors are not supported.
     ///
     /// - `other`: tensor or number to subtract
     #[doc(alias = "sub")]
@@ -456,7 +508,11 @@ impl Tensor {
     pub fn sub_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_sub_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_sub_i64(c, self.raw(), v, o0), _ => sys::tt_sub_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_sub_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_sub_i64(c, self.raw(), v, o0),
+                _ => sys::tt_sub_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`sub_scalar`](Tensor::sub_scalar) with options.
     #[doc(alias = "sub")]
@@ -469,49 +525,67 @@ impl Tensor {
     /// Computes [`sub_scalar`](Tensor::sub_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "sub")]
     #[inline]
     pub unsafe fn sub_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_sub_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_sub_i64_(c, self.raw(), v), _ => sys::tt_sub_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_sub_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_sub_i64_(c, self.raw(), v),
+                _ => sys::tt_sub_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
     /// Computes [`sub_scalar`](Tensor::sub_scalar) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "sub")]
     #[inline]
-    pub unsafe fn sub_scalar_with_(&self, other: impl Into<Scalar>, opts: SubScalarOpts) -> Result<()> {
+    pub unsafe fn sub_scalar_with_(&self, other: impl Into<Scalar>, opts: SubScalarOpts)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_sub_scalar_ex_(c, self.raw(), &other.raw(), &opts.0)) }
     }
-    /// Computes [`sub_scalar`](Tensor::sub_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`sub_scalar`](Tensor::sub_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "sub")]
     #[inline]
     pub unsafe fn sub_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_sub_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_sub_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_sub_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_sub_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_sub_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_sub_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
-    /// Computes [`sub_scalar`](Tensor::sub_scalar) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`sub_scalar`](Tensor::sub_scalar) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "sub")]
     #[inline]
-    pub unsafe fn sub_scalar_with_into(&self, other: impl Into<Scalar>, opts: SubScalarOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn sub_scalar_with_into(&self, other: impl Into<Scalar>, opts: SubScalarOpts,
+        dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_sub_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_sub_scalar_ex_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()))
+        }
     }
-    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors
-    /// are not supported.
+    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool
+    /// tensors are not supported.
     #[inline]
     pub fn rsub(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -523,19 +597,24 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_rsub_ex(c, self.raw(), other.raw(), &opts.0, o0)) }
     }
-    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool tensors
-    /// are not supported.
+    /// Computes other - alpha \* self, elementwise with broadcasting and dtype promotion. Bool
+    /// tensors are not supported.
     #[doc(alias = "rsub")]
     #[inline]
     pub fn rsub_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_rsub_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_rsub_i64(c, self.raw(), v, o0), _ => sys::tt_rsub_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_rsub_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_rsub_i64(c, self.raw(), v, o0),
+                _ => sys::tt_rsub_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`rsub_scalar`](Tensor::rsub_scalar) with options.
     #[doc(alias = "rsub")]
     #[inline]
-    pub fn rsub_scalar_with(&self, other: impl Into<Scalar>, opts: RsubScalarOpts) -> Result<Tensor> {
+    pub fn rsub_scalar_with(&self, other: impl Into<Scalar>, opts: RsubScalarOpts)
+        -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_rsub_scalar_ex(c, self.raw(), &other.raw(), &opts.0, o0)) }
@@ -549,7 +628,8 @@ impl Tensor {
     /// Computes [`mul`](Tensor::mul), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn mul_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -558,7 +638,8 @@ impl Tensor {
     /// Computes [`mul`](Tensor::mul), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn mul_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -570,32 +651,48 @@ impl Tensor {
     pub fn mul_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_mul_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_mul_i64(c, self.raw(), v, o0), _ => sys::tt_mul_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_mul_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_mul_i64(c, self.raw(), v, o0),
+                _ => sys::tt_mul_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`mul_scalar`](Tensor::mul_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "mul")]
     #[inline]
     pub unsafe fn mul_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_mul_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_mul_i64_(c, self.raw(), v), _ => sys::tt_mul_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_mul_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_mul_i64_(c, self.raw(), v),
+                _ => sys::tt_mul_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`mul_scalar`](Tensor::mul_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`mul_scalar`](Tensor::mul_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "mul")]
     #[inline]
     pub unsafe fn mul_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_mul_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_mul_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_mul_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_mul_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_mul_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_mul_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
-    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
-    /// integers are divided as float32; with it, integer division by zero is an error.
+    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without
+    /// rounding_mode integers are divided as float32; with it, integer division by zero is an
+    /// error.
     #[inline]
     pub fn div(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -610,7 +707,8 @@ impl Tensor {
     /// Computes [`div`](Tensor::div), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn div_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -619,7 +717,8 @@ impl Tensor {
     /// Computes [`div`](Tensor::div) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn div_with_(&self, other: &Tensor, opts: DivOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -628,29 +727,41 @@ impl Tensor {
     /// Computes [`div`](Tensor::div), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn div_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_div_into(c, self.raw(), other.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_div_into(c, self.raw(), other.raw(), std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`div`](Tensor::div) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`div`](Tensor::div) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn div_with_into(&self, other: &Tensor, opts: DivOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_div_into(c, self.raw(), other.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
-    /// integers are divided as float32; with it, integer division by zero is an error.
+    /// Computes self / other, elementwise with broadcasting and dtype promotion. Without
+    /// rounding_mode integers are divided as float32; with it, integer division by zero is an
+    /// error.
     #[doc(alias = "div")]
     #[inline]
     pub fn div_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_div_f64(c, self.raw(), v, std::ptr::null(), o0), Scalar::Int(v) => sys::tt_div_i64(c, self.raw(), v, std::ptr::null(), o0), _ => sys::tt_div_scalar(c, self.raw(), &other.raw(), std::ptr::null(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_div_f64(c, self.raw(), v,
+                std::ptr::null(), o0), Scalar::Int(v) => sys::tt_div_i64(c, self.raw(), v,
+                std::ptr::null(), o0), _ => sys::tt_div_scalar(c, self.raw(), &other.raw(),
+                std::ptr::null(), o0) })
+        }
     }
     /// Computes [`div_scalar`](Tensor::div_scalar) with options.
     #[doc(alias = "div")]
@@ -658,54 +769,86 @@ impl Tensor {
     pub fn div_scalar_with(&self, other: impl Into<Scalar>, opts: DivScalarOpts) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_div_f64(c, self.raw(), v, &opts.0, o0), Scalar::Int(v) => sys::tt_div_i64(c, self.raw(), v, &opts.0, o0), _ => sys::tt_div_scalar(c, self.raw(), &other.raw(), &opts.0, o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_div_f64(c, self.raw(), v, &opts.0,
+                o0), Scalar::Int(v) => sys::tt_div_i64(c, self.raw(), v, &opts.0, o0),
+                _ => sys::tt_div_scalar(c, self.raw(), &other.raw(), &opts.0, o0) })
+        }
     }
     /// Computes [`div_scalar`](Tensor::div_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "div")]
     #[inline]
     pub unsafe fn div_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_(c, self.raw(), v, std::ptr::null()), Scalar::Int(v) => sys::tt_div_i64_(c, self.raw(), v, std::ptr::null()), _ => sys::tt_div_scalar_(c, self.raw(), &other.raw(), std::ptr::null()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_(c, self.raw(), v,
+                std::ptr::null()), Scalar::Int(v) => sys::tt_div_i64_(c, self.raw(), v,
+                std::ptr::null()), _ => sys::tt_div_scalar_(c, self.raw(), &other.raw(),
+                std::ptr::null()) })
+        }
     }
     /// Computes [`div_scalar`](Tensor::div_scalar) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "div")]
     #[inline]
-    pub unsafe fn div_scalar_with_(&self, other: impl Into<Scalar>, opts: DivScalarOpts) -> Result<()> {
+    pub unsafe fn div_scalar_with_(&self, other: impl Into<Scalar>, opts: DivScalarOpts)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_(c, self.raw(), v, &opts.0), Scalar::Int(v) => sys::tt_div_i64_(c, self.raw(), v, &opts.0), _ => sys::tt_div_scalar_(c, self.raw(), &other.raw(), &opts.0) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_(c, self.raw(), v, &opts.0),
+                Scalar::Int(v) => sys::tt_div_i64_(c, self.raw(), v, &opts.0),
+                _ => sys::tt_div_scalar_(c, self.raw(), &other.raw(), &opts.0) })
+        }
     }
-    /// Computes [`div_scalar`](Tensor::div_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`div_scalar`](Tensor::div_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "div")]
     #[inline]
     pub unsafe fn div_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_into(c, self.raw(), v, std::ptr::null(), dst.raw()), Scalar::Int(v) => sys::tt_div_i64_into(c, self.raw(), v, std::ptr::null(), dst.raw()), _ => sys::tt_div_scalar_into(c, self.raw(), &other.raw(), std::ptr::null(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_into(c, self.raw(), v,
+                std::ptr::null(), dst.raw()), Scalar::Int(v) => sys::tt_div_i64_into(c, self.raw(),
+                v, std::ptr::null(), dst.raw()), _ => sys::tt_div_scalar_into(c, self.raw(),
+                &other.raw(), std::ptr::null(), dst.raw()) })
+        }
     }
-    /// Computes [`div_scalar`](Tensor::div_scalar) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`div_scalar`](Tensor::div_scalar) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "div")]
     #[inline]
-    pub unsafe fn div_scalar_with_into(&self, other: impl Into<Scalar>, opts: DivScalarOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn div_scalar_with_into(&self, other: impl Into<Scalar>, opts: DivScalarOpts,
+        dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_into(c, self.raw(), v, &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_div_i64_into(c, self.raw(), v, &opts.0, dst.raw()), _ => sys::tt_div_scalar_into(c, self.raw(), &other.raw(), &opts.0, dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_div_f64_into(c, self.raw(), v,
+                &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_div_i64_into(c, self.raw(), v,
+                &opts.0, dst.raw()), _ => sys::tt_div_scalar_into(c, self.raw(), &other.raw(),
+                &opts.0, dst.raw()) })
+        }
     }
-    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
-    /// No gradient.
+    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
+    /// promotion. No gradient.
     #[inline]
     pub fn floor_divide(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -714,54 +857,75 @@ impl Tensor {
     /// Computes [`floor_divide`](Tensor::floor_divide), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn floor_divide_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_floor_divide_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`floor_divide`](Tensor::floor_divide), into `dst`, which has the result's shape and dtype.
+    /// Computes [`floor_divide`](Tensor::floor_divide), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn floor_divide_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_floor_divide_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
-    /// No gradient.
+    /// Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
+    /// promotion. No gradient.
     #[doc(alias = "floor_divide")]
     #[inline]
     pub fn floor_divide_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_floor_divide_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_floor_divide_i64(c, self.raw(), v, o0), _ => sys::tt_floor_divide_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_floor_divide_f64(c, self.raw(), v,
+                o0), Scalar::Int(v) => sys::tt_floor_divide_i64(c, self.raw(), v, o0),
+                _ => sys::tt_floor_divide_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`floor_divide_scalar`](Tensor::floor_divide_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "floor_divide")]
     #[inline]
     pub unsafe fn floor_divide_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_floor_divide_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_floor_divide_i64_(c, self.raw(), v), _ => sys::tt_floor_divide_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_floor_divide_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_floor_divide_i64_(c, self.raw(), v),
+                _ => sys::tt_floor_divide_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`floor_divide_scalar`](Tensor::floor_divide_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`floor_divide_scalar`](Tensor::floor_divide_scalar), into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "floor_divide")]
     #[inline]
-    pub unsafe fn floor_divide_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn floor_divide_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_floor_divide_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_floor_divide_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_floor_divide_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_floor_divide_f64_into(c, self.raw(),
+                v, dst.raw()), Scalar::Int(v) => sys::tt_floor_divide_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_floor_divide_scalar_into(c, self.raw(), &other.raw(),
+                dst.raw()) })
+        }
     }
-    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
-    /// has the sign of self.
+    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting.
+    /// It has the sign of self.
     #[inline]
     pub fn fmod(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -770,7 +934,8 @@ impl Tensor {
     /// Computes [`fmod`](Tensor::fmod), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn fmod_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -779,42 +944,58 @@ impl Tensor {
     /// Computes [`fmod`](Tensor::fmod), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn fmod_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_fmod_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
-    /// has the sign of self.
+    /// Computes the remainder of the division rounded toward zero, elementwise with broadcasting.
+    /// It has the sign of self.
     #[doc(alias = "fmod")]
     #[inline]
     pub fn fmod_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_fmod_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_fmod_i64(c, self.raw(), v, o0), _ => sys::tt_fmod_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_fmod_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_fmod_i64(c, self.raw(), v, o0),
+                _ => sys::tt_fmod_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`fmod_scalar`](Tensor::fmod_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "fmod")]
     #[inline]
     pub unsafe fn fmod_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_fmod_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_fmod_i64_(c, self.raw(), v), _ => sys::tt_fmod_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_fmod_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_fmod_i64_(c, self.raw(), v),
+                _ => sys::tt_fmod_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`fmod_scalar`](Tensor::fmod_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`fmod_scalar`](Tensor::fmod_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "fmod")]
     #[inline]
     pub unsafe fn fmod_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_fmod_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_fmod_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_fmod_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_fmod_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_fmod_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_fmod_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Computes the remainder of the division rounded down, like % in Python, elementwise with
     /// broadcasting. It has the sign of other.
@@ -826,16 +1007,19 @@ impl Tensor {
     /// Computes [`remainder`](Tensor::remainder), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn remainder_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_remainder_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`remainder`](Tensor::remainder), into `dst`, which has the result's shape and dtype.
+    /// Computes [`remainder`](Tensor::remainder), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn remainder_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -848,32 +1032,50 @@ impl Tensor {
     pub fn remainder_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_remainder_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_remainder_i64(c, self.raw(), v, o0), _ => sys::tt_remainder_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_remainder_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_remainder_i64(c, self.raw(), v, o0),
+                _ => sys::tt_remainder_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`remainder_scalar`](Tensor::remainder_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "remainder")]
     #[inline]
     pub unsafe fn remainder_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_remainder_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_remainder_i64_(c, self.raw(), v), _ => sys::tt_remainder_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_remainder_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_remainder_i64_(c, self.raw(), v),
+                _ => sys::tt_remainder_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`remainder_scalar`](Tensor::remainder_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`remainder_scalar`](Tensor::remainder_scalar), into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "remainder")]
     #[inline]
-    pub unsafe fn remainder_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn remainder_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_remainder_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_remainder_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_remainder_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_remainder_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_remainder_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_remainder_scalar_into(c, self.raw(), &other.raw(),
+                dst.raw()) })
+        }
     }
-    /// Computes the angle in radians between the positive x axis and the point (x = other, y = self),
-    /// in \[-pi, pi\], elementwise with broadcasting.
+    /// Computes the angle in radians between the positive x axis and the point (x = other, y =
+    /// self), in \[-pi, pi\], elementwise with broadcasting.
     #[inline]
     pub fn atan2(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -882,7 +1084,8 @@ impl Tensor {
     /// Computes [`atan2`](Tensor::atan2), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn atan2_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -891,7 +1094,8 @@ impl Tensor {
     /// Computes [`atan2`](Tensor::atan2), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn atan2_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -906,7 +1110,8 @@ impl Tensor {
     /// Computes [`neg`](Tensor::neg), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn neg_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -915,7 +1120,8 @@ impl Tensor {
     /// Computes [`neg`](Tensor::neg), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn neg_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -930,7 +1136,8 @@ impl Tensor {
     /// Computes [`pow`](Tensor::pow), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn pow_(&self, exponent: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -939,45 +1146,62 @@ impl Tensor {
     /// Computes [`pow`](Tensor::pow), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn pow_into(&self, exponent: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_pow_into(c, self.raw(), exponent.raw(), dst.raw())) }
     }
-    /// Raises each element of self to the power of a number. Integers cannot be raised to a negative
-    /// integer.
+    /// Raises each element of self to the power of a number. Integers cannot be raised to a
+    /// negative integer.
     #[doc(alias = "pow")]
     #[inline]
     pub fn pow_scalar(&self, exponent: impl Into<Scalar>) -> Result<Tensor> {
         let exponent = exponent.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match exponent { Scalar::Float(v) => sys::tt_pow_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_pow_i64(c, self.raw(), v, o0), _ => sys::tt_pow_scalar(c, self.raw(), &exponent.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match exponent { Scalar::Float(v) => sys::tt_pow_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_pow_i64(c, self.raw(), v, o0),
+                _ => sys::tt_pow_scalar(c, self.raw(), &exponent.raw(), o0) })
+        }
     }
     /// Computes [`pow_scalar`](Tensor::pow_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "pow")]
     #[inline]
     pub unsafe fn pow_scalar_(&self, exponent: impl Into<Scalar>) -> Result<()> {
         let exponent = exponent.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match exponent { Scalar::Float(v) => sys::tt_pow_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_pow_i64_(c, self.raw(), v), _ => sys::tt_pow_scalar_(c, self.raw(), &exponent.raw()) }) }
+        unsafe {
+            call(|c| match exponent { Scalar::Float(v) => sys::tt_pow_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_pow_i64_(c, self.raw(), v),
+                _ => sys::tt_pow_scalar_(c, self.raw(), &exponent.raw()) })
+        }
     }
-    /// Computes [`pow_scalar`](Tensor::pow_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`pow_scalar`](Tensor::pow_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "pow")]
     #[inline]
     pub unsafe fn pow_scalar_into(&self, exponent: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let exponent = exponent.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match exponent { Scalar::Float(v) => sys::tt_pow_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_pow_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_pow_scalar_into(c, self.raw(), &exponent.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match exponent { Scalar::Float(v) => sys::tt_pow_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_pow_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_pow_scalar_into(c, self.raw(), &exponent.raw(), dst.raw()) })
+        }
     }
-    /// Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
-    /// share the gradient equally.
+    /// Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
+    /// elements share the gradient equally.
     #[doc(alias = "max")]
     #[inline]
     pub fn maximum(&self, other: &Tensor) -> Result<Tensor> {
@@ -987,15 +1211,16 @@ impl Tensor {
     /// Computes [`maximum`](Tensor::maximum), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "max")]
     #[inline]
     pub unsafe fn maximum_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_maximum_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
-    /// share the gradient equally.
+    /// Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
+    /// elements share the gradient equally.
     #[doc(alias = "min")]
     #[inline]
     pub fn minimum(&self, other: &Tensor) -> Result<Tensor> {
@@ -1005,7 +1230,8 @@ impl Tensor {
     /// Computes [`minimum`](Tensor::minimum), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "min")]
     #[inline]
     pub unsafe fn minimum_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
@@ -1022,32 +1248,44 @@ impl Tensor {
         let min = min.map(Scalar::raw);
         let max = max.map(Scalar::raw);
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_clamp(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s), max.as_ref().map_or(std::ptr::null(), |s| s), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_clamp(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s),
+                max.as_ref().map_or(std::ptr::null(), |s| s), o0))
+        }
     }
     /// Computes [`clamp`](Tensor::clamp), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn clamp_(&self, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
         let min = min.map(Scalar::raw);
         let max = max.map(Scalar::raw);
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_clamp_(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s), max.as_ref().map_or(std::ptr::null(), |s| s))) }
+        unsafe {
+            call(|c| sys::tt_clamp_(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s),
+                max.as_ref().map_or(std::ptr::null(), |s| s)))
+        }
     }
     /// Computes [`clamp`](Tensor::clamp), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn clamp_into(&self, min: Option<Scalar>, max: Option<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn clamp_into(&self, min: Option<Scalar>, max: Option<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let min = min.map(Scalar::raw);
         let max = max.map(Scalar::raw);
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_clamp_into(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s), max.as_ref().map_or(std::ptr::null(), |s| s), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_clamp_into(c, self.raw(), min.as_ref().map_or(std::ptr::null(), |s| s),
+                max.as_ref().map_or(std::ptr::null(), |s| s), dst.raw()))
+        }
     }
-    /// Clamps each element to \[min, max\], where the bounds are tensors that broadcast with self. At
-    /// least one bound must be given.
+    /// Clamps each element to \[min, max\], where the bounds are tensors that broadcast with self.
+    /// At least one bound must be given.
     ///
     /// - `min`: lower bounds; none: unbounded
     /// - `max`: upper bounds; none: unbounded
@@ -1055,46 +1293,61 @@ impl Tensor {
     #[inline]
     pub fn clamp_tensor(&self, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_clamp_tensor(c, self.raw(), opt_raw(min), opt_raw(max), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_clamp_tensor(c, self.raw(), opt_raw(min), opt_raw(max), o0))
+        }
     }
     /// Computes [`clamp_tensor`](Tensor::clamp_tensor), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "clamp")]
     #[inline]
     pub unsafe fn clamp_tensor_(&self, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_clamp_tensor_(c, self.raw(), opt_raw(min), opt_raw(max))) }
     }
-    /// Computes [`clamp_tensor`](Tensor::clamp_tensor), into `dst`, which has the result's shape and dtype.
+    /// Computes [`clamp_tensor`](Tensor::clamp_tensor), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "clamp")]
     #[inline]
-    pub unsafe fn clamp_tensor_into(&self, min: Option<&Tensor>, max: Option<&Tensor>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn clamp_tensor_into(&self, min: Option<&Tensor>, max: Option<&Tensor>, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_clamp_tensor_into(c, self.raw(), opt_raw(min), opt_raw(max), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_clamp_tensor_into(c, self.raw(), opt_raw(min), opt_raw(max),
+                dst.raw()))
+        }
     }
 }
 
 /// # Joining, splitting and rearranging
 impl Tensor {
-    /// Splits self along dim into views of size split_size. The last view is smaller if the size of dim
-    /// is not a multiple.
+    /// Splits self along dim into views of size split_size. The last view is smaller if the size of
+    /// dim is not a multiple.
     ///
     /// - `split_size`: size of each view along dim
     #[inline]
     pub fn split(&self, split_size: i64) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_split(c, self.raw(), split_size, std::ptr::null(), outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_split(c, self.raw(), split_size, std::ptr::null(),
+                outs, cap, n))
+        }
     }
     /// Computes [`split`](Tensor::split) with options.
     #[inline]
     pub fn split_with(&self, split_size: i64, opts: SplitOpts) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_split(c, self.raw(), split_size, &opts.0, outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_split(c, self.raw(), split_size, &opts.0, outs, cap,
+                n))
+        }
     }
     /// Splits self along dim into views of the given sizes.
     ///
@@ -1103,28 +1356,41 @@ impl Tensor {
     #[inline]
     pub fn split_with_sizes(&self, split_sizes: &[i64]) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_split_with_sizes(c, self.raw(), split_sizes.as_ptr(), split_sizes.len() as i64, std::ptr::null(), outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_split_with_sizes(c, self.raw(),
+                split_sizes.as_ptr(), split_sizes.len() as i64, std::ptr::null(), outs, cap, n))
+        }
     }
     /// Computes [`split_with_sizes`](Tensor::split_with_sizes) with options.
     #[doc(alias = "split")]
     #[inline]
-    pub fn split_with_sizes_with(&self, split_sizes: &[i64], opts: SplitWithSizesOpts) -> Result<Vec<Tensor>> {
+    pub fn split_with_sizes_with(&self, split_sizes: &[i64], opts: SplitWithSizesOpts)
+        -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_split_with_sizes(c, self.raw(), split_sizes.as_ptr(), split_sizes.len() as i64, &opts.0, outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_split_with_sizes(c, self.raw(),
+                split_sizes.as_ptr(), split_sizes.len() as i64, &opts.0, outs, cap, n))
+        }
     }
-    /// Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
+    /// Splits self along dim into at most `chunks` views of equal size. The last view may be
+    /// smaller.
     ///
     /// - `chunks`: number of views, at least 1
     #[inline]
     pub fn chunk(&self, chunks: i64) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_chunk(c, self.raw(), chunks, std::ptr::null(), outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_chunk(c, self.raw(), chunks, std::ptr::null(), outs,
+                cap, n))
+        }
     }
     /// Computes [`chunk`](Tensor::chunk) with options.
     #[inline]
     pub fn chunk_with(&self, chunks: i64, opts: ChunkOpts) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_chunk(c, self.raw(), chunks, &opts.0, outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_chunk(c, self.raw(), chunks, &opts.0, outs, cap, n))
+        }
     }
     /// Returns a copy with the order of the elements reversed along dims.
     ///
@@ -1134,27 +1400,32 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_flip(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
     }
-    /// Returns a copy whose elements are shifted along dims; elements shifted past the end continue at
-    /// the start. Without dims, self is flattened first and then restored to its shape.
+    /// Returns a copy whose elements are shifted along dims; elements shifted past the end continue
+    /// at the start. Without dims, self is flattened first and then restored to its shape.
     ///
     /// - `shifts`: numbers of positions, one per dimension; may be negative
     /// - `dims`: dimensions to shift along; an empty list: the flattened tensor
     #[inline]
     pub fn roll(&self, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_roll(c, self.raw(), shifts.as_ptr(), shifts.len() as i64, dims.as_ptr(), dims.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_roll(c, self.raw(), shifts.as_ptr(), shifts.len() as i64,
+                dims.as_ptr(), dims.len() as i64, o0))
+        }
     }
-    /// Repeats self repeats\[i\] times along dimension i. Additional entries of repeats become leading
-    /// dimensions.
+    /// Repeats self repeats\[i\] times along dimension i. Additional entries of repeats become
+    /// leading dimensions.
     ///
     /// - `repeats`: numbers of copies, at least one entry per dimension of self
     #[inline]
     pub fn repeat(&self, repeats: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_repeat(c, self.raw(), repeats.as_ptr(), repeats.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_repeat(c, self.raw(), repeats.as_ptr(), repeats.len() as i64, o0))
+        }
     }
-    /// Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has
-    /// dimensions.
+    /// Repeats self along its last dimensions, like repeat. dims may have fewer entries than self
+    /// has dimensions.
     ///
     /// - `dims`: numbers of copies along the last dimensions
     #[inline]
@@ -1164,38 +1435,52 @@ impl Tensor {
     }
     /// Pads the last dimensions of input; negative amounts crop.
     ///
-    /// - `pad`: amounts before and after the last dimension, then before and after the one before it, …
+    /// - `pad`: amounts before and after the last dimension, then before and after the one before
+    ///   it, …
     #[inline]
     pub fn pad(&self, pad: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_pad(c, self.raw(), pad.as_ptr(), pad.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_pad(c, self.raw(), pad.as_ptr(), pad.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`pad`](Tensor::pad) with options.
     #[inline]
     pub fn pad_with(&self, pad: &[i64], opts: PadOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_pad(c, self.raw(), pad.as_ptr(), pad.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_pad(c, self.raw(), pad.as_ptr(), pad.len() as i64, &opts.0, o0))
+        }
     }
     /// Pads the last dimensions of self with a constant; negative amounts crop.
     ///
-    /// - `pad`: amounts before and after the last dimension, then before and after the one before it, …
+    /// - `pad`: amounts before and after the last dimension, then before and after the one before
+    ///   it, …
     #[inline]
     pub fn constant_pad_nd(&self, pad: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`constant_pad_nd`](Tensor::constant_pad_nd) with options.
     #[inline]
     pub fn constant_pad_nd_with(&self, pad: &[i64], opts: ConstantPadNdOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_constant_pad_nd(c, self.raw(), pad.as_ptr(), pad.len() as i64,
+                &opts.0, o0))
+        }
     }
 }
 
 /// # Attention
 impl Tensor {
     /// Computes dropout(softmax(query @ key^T \* scale + attn_mask)) @ value over the last two
-    /// dimensions, without storing the matrix of scores. Queries whose keys are all masked give zeros.
+    /// dimensions, without storing the matrix of scores. Queries whose keys are all masked give
+    /// zeros.
     ///
     /// - `query`: (…, heads, L, E)
     /// - `key`: (…, heads, S, E)
@@ -1203,21 +1488,31 @@ impl Tensor {
     /// - `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating:
     ///   added to the scores
     #[inline]
-    pub fn scaled_dot_product_attention(&self, key: &Tensor, value: &Tensor, attn_mask: Option<&Tensor>) -> Result<Tensor> {
+    pub fn scaled_dot_product_attention(&self, key: &Tensor, value: &Tensor,
+        attn_mask: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(), value.raw(), opt_raw(attn_mask), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(),
+                value.raw(), opt_raw(attn_mask), std::ptr::null(), o0))
+        }
     }
-    /// Computes [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention) with options.
+    /// Computes [`scaled_dot_product_attention`](Tensor::scaled_dot_product_attention) with
+    /// options.
     #[inline]
-    pub fn scaled_dot_product_attention_with(&self, key: &Tensor, value: &Tensor, attn_mask: Option<&Tensor>, opts: ScaledDotProductAttentionOpts) -> Result<Tensor> {
+    pub fn scaled_dot_product_attention_with(&self, key: &Tensor, value: &Tensor,
+        attn_mask: Option<&Tensor>, opts: ScaledDotProductAttentionOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(), value.raw(), opt_raw(attn_mask), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_scaled_dot_product_attention(c, self.raw(), key.raw(),
+                value.raw(), opt_raw(attn_mask), &opts.0, o0))
+        }
     }
 }
 
 /// # Bits and logic
 impl Tensor {
-    /// Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
+    /// Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
+    /// gradient.
     #[inline]
     pub fn bitwise_and(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1226,50 +1521,72 @@ impl Tensor {
     /// Computes [`bitwise_and`](Tensor::bitwise_and), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_and_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_and_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`bitwise_and`](Tensor::bitwise_and), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_and`](Tensor::bitwise_and), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_and_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_and_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
+    /// Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
+    /// gradient.
     #[doc(alias = "bitwise_and")]
     #[inline]
     pub fn bitwise_and_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_bitwise_and_i64(c, self.raw(), v, o0), _ => sys::tt_bitwise_and_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_bitwise_and_i64(c, self.raw(), v, o0),
+                _ => sys::tt_bitwise_and_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`bitwise_and_scalar`](Tensor::bitwise_and_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_and")]
     #[inline]
     pub unsafe fn bitwise_and_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_and_i64_(c, self.raw(), v), _ => sys::tt_bitwise_and_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_bitwise_and_i64_(c, self.raw(), v),
+                _ => sys::tt_bitwise_and_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`bitwise_and_scalar`](Tensor::bitwise_and_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_and_scalar`](Tensor::bitwise_and_scalar), into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_and")]
     #[inline]
-    pub unsafe fn bitwise_and_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn bitwise_and_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_and_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_and_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_and_f64_into(c, self.raw(),
+                v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_and_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_bitwise_and_scalar_into(c, self.raw(), &other.raw(),
+                dst.raw()) })
+        }
     }
     /// Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     #[inline]
@@ -1280,16 +1597,19 @@ impl Tensor {
     /// Computes [`bitwise_or`](Tensor::bitwise_or), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_or_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_or_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`bitwise_or`](Tensor::bitwise_or), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_or`](Tensor::bitwise_or), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_or_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1301,31 +1621,50 @@ impl Tensor {
     pub fn bitwise_or_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_bitwise_or_i64(c, self.raw(), v, o0), _ => sys::tt_bitwise_or_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_bitwise_or_i64(c, self.raw(), v, o0),
+                _ => sys::tt_bitwise_or_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`bitwise_or_scalar`](Tensor::bitwise_or_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_or")]
     #[inline]
     pub unsafe fn bitwise_or_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_or_i64_(c, self.raw(), v), _ => sys::tt_bitwise_or_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_bitwise_or_i64_(c, self.raw(), v),
+                _ => sys::tt_bitwise_or_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`bitwise_or_scalar`](Tensor::bitwise_or_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_or_scalar`](Tensor::bitwise_or_scalar), into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_or")]
     #[inline]
-    pub unsafe fn bitwise_or_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn bitwise_or_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_or_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_or_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_or_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_bitwise_or_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_bitwise_or_scalar_into(c, self.raw(), &other.raw(),
+                dst.raw()) })
+        }
     }
-    /// Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
+    /// Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
+    /// gradient.
     #[inline]
     pub fn bitwise_xor(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1334,50 +1673,72 @@ impl Tensor {
     /// Computes [`bitwise_xor`](Tensor::bitwise_xor), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_xor_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_xor_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`bitwise_xor`](Tensor::bitwise_xor), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_xor`](Tensor::bitwise_xor), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_xor_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_xor_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
+    /// Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
+    /// gradient.
     #[doc(alias = "bitwise_xor")]
     #[inline]
     pub fn bitwise_xor_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_bitwise_xor_i64(c, self.raw(), v, o0), _ => sys::tt_bitwise_xor_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_bitwise_xor_i64(c, self.raw(), v, o0),
+                _ => sys::tt_bitwise_xor_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`bitwise_xor_scalar`](Tensor::bitwise_xor_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_xor")]
     #[inline]
     pub unsafe fn bitwise_xor_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_xor_i64_(c, self.raw(), v), _ => sys::tt_bitwise_xor_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_bitwise_xor_i64_(c, self.raw(), v),
+                _ => sys::tt_bitwise_xor_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`bitwise_xor_scalar`](Tensor::bitwise_xor_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_xor_scalar`](Tensor::bitwise_xor_scalar), into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_xor")]
     #[inline]
-    pub unsafe fn bitwise_xor_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn bitwise_xor_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_xor_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_xor_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_xor_f64_into(c, self.raw(),
+                v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_xor_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_bitwise_xor_scalar_into(c, self.raw(), &other.raw(),
+                dst.raw()) })
+        }
     }
     /// Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
     /// gradient.
@@ -1389,23 +1750,26 @@ impl Tensor {
     /// Computes [`bitwise_not`](Tensor::bitwise_not), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_not_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_not_(c, self.raw())) }
     }
-    /// Computes [`bitwise_not`](Tensor::bitwise_not), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_not`](Tensor::bitwise_not), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_not_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_not_into(c, self.raw(), dst.raw())) }
     }
-    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
-    /// is 0 where other is negative or at least the number of bits.
+    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The
+    /// result is 0 where other is negative or at least the number of bits.
     #[inline]
     pub fn bitwise_left_shift(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1414,54 +1778,76 @@ impl Tensor {
     /// Computes [`bitwise_left_shift`](Tensor::bitwise_left_shift), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_left_shift_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_left_shift_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`bitwise_left_shift`](Tensor::bitwise_left_shift), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_left_shift`](Tensor::bitwise_left_shift), into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_left_shift_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_left_shift_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result
-    /// is 0 where other is negative or at least the number of bits.
+    /// Shifts the bits of self left by other, elementwise with broadcasting; integers only. The
+    /// result is 0 where other is negative or at least the number of bits.
     #[doc(alias = "bitwise_left_shift")]
     #[inline]
     pub fn bitwise_left_shift_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64(c, self.raw(), v, o0), _ => sys::tt_bitwise_left_shift_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64(c, self.raw(),
+                v, o0), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64(c, self.raw(), v, o0),
+                _ => sys::tt_bitwise_left_shift_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`bitwise_left_shift_scalar`](Tensor::bitwise_left_shift_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_left_shift")]
     #[inline]
     pub unsafe fn bitwise_left_shift_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64_(c, self.raw(), v), _ => sys::tt_bitwise_left_shift_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64_(c,
+                self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64_(c, self.raw(), v),
+                _ => sys::tt_bitwise_left_shift_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`bitwise_left_shift_scalar`](Tensor::bitwise_left_shift_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_left_shift_scalar`](Tensor::bitwise_left_shift_scalar), into `dst`, which
+    /// has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_left_shift")]
     #[inline]
-    pub unsafe fn bitwise_left_shift_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn bitwise_left_shift_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_left_shift_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_left_shift_f64_into(c,
+                self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_left_shift_i64_into(c,
+                self.raw(), v, dst.raw()), _ => sys::tt_bitwise_left_shift_scalar_into(c,
+                self.raw(), &other.raw(), dst.raw()) })
+        }
     }
-    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
-    /// bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
+    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The
+    /// sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
+    /// of bits.
     #[inline]
     pub fn bitwise_right_shift(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1470,51 +1856,73 @@ impl Tensor {
     /// Computes [`bitwise_right_shift`](Tensor::bitwise_right_shift), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_right_shift_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_right_shift_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`bitwise_right_shift`](Tensor::bitwise_right_shift), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_right_shift`](Tensor::bitwise_right_shift), into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bitwise_right_shift_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bitwise_right_shift_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign
-    /// bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
+    /// Shifts the bits of self right by other, elementwise with broadcasting; integers only. The
+    /// sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
+    /// of bits.
     #[doc(alias = "bitwise_right_shift")]
     #[inline]
     pub fn bitwise_right_shift_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64(c, self.raw(), v, o0), _ => sys::tt_bitwise_right_shift_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64(c, self.raw(),
+                v, o0), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64(c, self.raw(), v, o0),
+                _ => sys::tt_bitwise_right_shift_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`bitwise_right_shift_scalar`](Tensor::bitwise_right_shift_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_right_shift")]
     #[inline]
     pub unsafe fn bitwise_right_shift_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64_(c, self.raw(), v), _ => sys::tt_bitwise_right_shift_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64_(c,
+                self.raw(), v), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64_(c, self.raw(),
+                v), _ => sys::tt_bitwise_right_shift_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`bitwise_right_shift_scalar`](Tensor::bitwise_right_shift_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bitwise_right_shift_scalar`](Tensor::bitwise_right_shift_scalar), into `dst`,
+    /// which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bitwise_right_shift")]
     #[inline]
-    pub unsafe fn bitwise_right_shift_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn bitwise_right_shift_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_bitwise_right_shift_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_bitwise_right_shift_f64_into(c,
+                self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_bitwise_right_shift_i64_into(c,
+                self.raw(), v, dst.raw()), _ => sys::tt_bitwise_right_shift_scalar_into(c,
+                self.raw(), &other.raw(), dst.raw()) })
+        }
     }
 }
 
@@ -1529,7 +1937,8 @@ impl Tensor {
     /// Computes [`eq`](Tensor::eq), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn eq_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1538,7 +1947,8 @@ impl Tensor {
     /// Computes [`eq`](Tensor::eq), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn eq_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1550,29 +1960,44 @@ impl Tensor {
     pub fn eq_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_eq_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_eq_i64(c, self.raw(), v, o0), _ => sys::tt_eq_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_eq_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_eq_i64(c, self.raw(), v, o0),
+                _ => sys::tt_eq_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`eq_scalar`](Tensor::eq_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "eq")]
     #[inline]
     pub unsafe fn eq_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_eq_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_eq_i64_(c, self.raw(), v), _ => sys::tt_eq_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_eq_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_eq_i64_(c, self.raw(), v),
+                _ => sys::tt_eq_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`eq_scalar`](Tensor::eq_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`eq_scalar`](Tensor::eq_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "eq")]
     #[inline]
     pub unsafe fn eq_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_eq_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_eq_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_eq_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_eq_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_eq_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_eq_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Tests self != other, elementwise with broadcasting. The result is bool.
     #[inline]
@@ -1583,7 +2008,8 @@ impl Tensor {
     /// Computes [`ne`](Tensor::ne), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn ne_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1592,7 +2018,8 @@ impl Tensor {
     /// Computes [`ne`](Tensor::ne), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn ne_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1604,29 +2031,44 @@ impl Tensor {
     pub fn ne_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_ne_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_ne_i64(c, self.raw(), v, o0), _ => sys::tt_ne_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_ne_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_ne_i64(c, self.raw(), v, o0),
+                _ => sys::tt_ne_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`ne_scalar`](Tensor::ne_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "ne")]
     #[inline]
     pub unsafe fn ne_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_ne_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_ne_i64_(c, self.raw(), v), _ => sys::tt_ne_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_ne_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_ne_i64_(c, self.raw(), v),
+                _ => sys::tt_ne_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`ne_scalar`](Tensor::ne_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`ne_scalar`](Tensor::ne_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "ne")]
     #[inline]
     pub unsafe fn ne_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_ne_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_ne_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_ne_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_ne_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_ne_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_ne_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Tests self \< other, elementwise with broadcasting. The result is bool.
     #[inline]
@@ -1637,7 +2079,8 @@ impl Tensor {
     /// Computes [`lt`](Tensor::lt), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn lt_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1646,7 +2089,8 @@ impl Tensor {
     /// Computes [`lt`](Tensor::lt), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn lt_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1658,29 +2102,44 @@ impl Tensor {
     pub fn lt_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_lt_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_lt_i64(c, self.raw(), v, o0), _ => sys::tt_lt_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_lt_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_lt_i64(c, self.raw(), v, o0),
+                _ => sys::tt_lt_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`lt_scalar`](Tensor::lt_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "lt")]
     #[inline]
     pub unsafe fn lt_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_lt_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_lt_i64_(c, self.raw(), v), _ => sys::tt_lt_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_lt_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_lt_i64_(c, self.raw(), v),
+                _ => sys::tt_lt_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`lt_scalar`](Tensor::lt_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`lt_scalar`](Tensor::lt_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "lt")]
     #[inline]
     pub unsafe fn lt_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_lt_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_lt_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_lt_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_lt_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_lt_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_lt_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Tests self \<= other, elementwise with broadcasting. The result is bool.
     #[inline]
@@ -1691,7 +2150,8 @@ impl Tensor {
     /// Computes [`le`](Tensor::le), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn le_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1700,7 +2160,8 @@ impl Tensor {
     /// Computes [`le`](Tensor::le), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn le_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1712,29 +2173,44 @@ impl Tensor {
     pub fn le_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_le_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_le_i64(c, self.raw(), v, o0), _ => sys::tt_le_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_le_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_le_i64(c, self.raw(), v, o0),
+                _ => sys::tt_le_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`le_scalar`](Tensor::le_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "le")]
     #[inline]
     pub unsafe fn le_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_le_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_le_i64_(c, self.raw(), v), _ => sys::tt_le_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_le_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_le_i64_(c, self.raw(), v),
+                _ => sys::tt_le_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`le_scalar`](Tensor::le_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`le_scalar`](Tensor::le_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "le")]
     #[inline]
     pub unsafe fn le_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_le_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_le_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_le_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_le_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_le_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_le_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Tests self \> other, elementwise with broadcasting. The result is bool.
     #[inline]
@@ -1745,7 +2221,8 @@ impl Tensor {
     /// Computes [`gt`](Tensor::gt), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn gt_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1754,7 +2231,8 @@ impl Tensor {
     /// Computes [`gt`](Tensor::gt), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn gt_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1766,29 +2244,44 @@ impl Tensor {
     pub fn gt_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_gt_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_gt_i64(c, self.raw(), v, o0), _ => sys::tt_gt_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_gt_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_gt_i64(c, self.raw(), v, o0),
+                _ => sys::tt_gt_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`gt_scalar`](Tensor::gt_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "gt")]
     #[inline]
     pub unsafe fn gt_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_gt_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_gt_i64_(c, self.raw(), v), _ => sys::tt_gt_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_gt_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_gt_i64_(c, self.raw(), v),
+                _ => sys::tt_gt_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`gt_scalar`](Tensor::gt_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`gt_scalar`](Tensor::gt_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "gt")]
     #[inline]
     pub unsafe fn gt_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_gt_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_gt_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_gt_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_gt_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_gt_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_gt_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Tests self \>= other, elementwise with broadcasting. The result is bool.
     #[inline]
@@ -1799,7 +2292,8 @@ impl Tensor {
     /// Computes [`ge`](Tensor::ge), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn ge_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1808,7 +2302,8 @@ impl Tensor {
     /// Computes [`ge`](Tensor::ge), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn ge_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1820,29 +2315,44 @@ impl Tensor {
     pub fn ge_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
         let other = other.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match other { Scalar::Float(v) => sys::tt_ge_f64(c, self.raw(), v, o0), Scalar::Int(v) => sys::tt_ge_i64(c, self.raw(), v, o0), _ => sys::tt_ge_scalar(c, self.raw(), &other.raw(), o0) }) }
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_ge_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_ge_i64(c, self.raw(), v, o0),
+                _ => sys::tt_ge_scalar(c, self.raw(), &other.raw(), o0) })
+        }
     }
     /// Computes [`ge_scalar`](Tensor::ge_scalar), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "ge")]
     #[inline]
     pub unsafe fn ge_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_ge_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_ge_i64_(c, self.raw(), v), _ => sys::tt_ge_scalar_(c, self.raw(), &other.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_ge_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_ge_i64_(c, self.raw(), v),
+                _ => sys::tt_ge_scalar_(c, self.raw(), &other.raw()) })
+        }
     }
-    /// Computes [`ge_scalar`](Tensor::ge_scalar), into `dst`, which has the result's shape and dtype.
+    /// Computes [`ge_scalar`](Tensor::ge_scalar), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "ge")]
     #[inline]
     pub unsafe fn ge_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
         let other = other.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match other { Scalar::Float(v) => sys::tt_ge_f64_into(c, self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_ge_i64_into(c, self.raw(), v, dst.raw()), _ => sys::tt_ge_scalar_into(c, self.raw(), &other.raw(), dst.raw()) }) }
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_ge_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_ge_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_ge_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
     }
     /// Tests whether each element is 0. The result is bool; nan is not 0.
     #[inline]
@@ -1853,23 +2363,26 @@ impl Tensor {
     /// Computes [`logical_not`](Tensor::logical_not), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_not_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_not_(c, self.raw())) }
     }
-    /// Computes [`logical_not`](Tensor::logical_not), into `dst`, which has the result's shape and dtype.
+    /// Computes [`logical_not`](Tensor::logical_not), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_not_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_not_into(c, self.raw(), dst.raw())) }
     }
-    /// Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan
-    /// is nonzero.
+    /// Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool;
+    /// nan is nonzero.
     #[inline]
     pub fn logical_and(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1878,23 +2391,26 @@ impl Tensor {
     /// Computes [`logical_and`](Tensor::logical_and), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_and_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_and_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`logical_and`](Tensor::logical_and), into `dst`, which has the result's shape and dtype.
+    /// Computes [`logical_and`](Tensor::logical_and), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_and_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_and_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result
-    /// is bool; nan is nonzero.
+    /// Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The
+    /// result is bool; nan is nonzero.
     #[inline]
     pub fn logical_or(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1903,23 +2419,26 @@ impl Tensor {
     /// Computes [`logical_or`](Tensor::logical_or), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_or_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_or_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`logical_or`](Tensor::logical_or), into `dst`, which has the result's shape and dtype.
+    /// Computes [`logical_or`](Tensor::logical_or), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_or_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_or_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result
-    /// is bool; nan is nonzero.
+    /// Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The
+    /// result is bool; nan is nonzero.
     #[inline]
     pub fn logical_xor(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1928,16 +2447,19 @@ impl Tensor {
     /// Computes [`logical_xor`](Tensor::logical_xor), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_xor_(&self, other: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_xor_(c, self.raw(), other.raw())) }
     }
-    /// Computes [`logical_xor`](Tensor::logical_xor), into `dst`, which has the result's shape and dtype.
+    /// Computes [`logical_xor`](Tensor::logical_xor), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logical_xor_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -1955,38 +2477,52 @@ impl Tensor {
     #[inline]
     pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv1d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv1d(c, self.raw(), weight.raw(), opt_raw(bias),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv1d`](Tensor::conv1d) with options.
     #[inline]
-    pub fn conv1d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv1dOpts) -> Result<Tensor> {
+    pub fn conv1d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv1dOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv1d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv1d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0))
+        }
     }
     /// Computes a 1-D convolution, like conv1d, with the padding given by name.
     ///
     /// - `input`: (N, C, L) or (C, L)
     /// - `weight`: (out, C / groups, k)
-    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
-    ///   be 1
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride
+    ///   must be 1
     /// - `bias`: (out); none: no bias
     #[doc(alias = "conv1d")]
     #[inline]
-    pub fn conv1d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub fn conv1d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>)
+        -> Result<Tensor> {
         let padding = c_string(padding)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv1d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv1d_padding(c, self.raw(), weight.raw(), padding.as_ptr(),
+                opt_raw(bias), std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv1d_padding`](Tensor::conv1d_padding) with options.
     #[doc(alias = "conv1d")]
     #[inline]
-    pub fn conv1d_padding_with(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>, opts: Conv1dPaddingOpts) -> Result<Tensor> {
+    pub fn conv1d_padding_with(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>,
+        opts: Conv1dPaddingOpts) -> Result<Tensor> {
         let padding = c_string(padding)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv1d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv1d_padding(c, self.raw(), weight.raw(), padding.as_ptr(),
+                opt_raw(bias), &opts.0, o0))
+        }
     }
-    /// Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input
-    /// or weight is.
+    /// Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if
+    /// input or weight is.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (out, C / groups, kh, kw)
@@ -1994,35 +2530,49 @@ impl Tensor {
     #[inline]
     pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv2d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv2d(c, self.raw(), weight.raw(), opt_raw(bias),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv2d`](Tensor::conv2d) with options.
     #[inline]
-    pub fn conv2d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv2dOpts) -> Result<Tensor> {
+    pub fn conv2d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv2dOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv2d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv2d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0))
+        }
     }
     /// Computes a 2-D convolution, like conv2d, with the padding given by name.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `weight`: (out, C / groups, kh, kw)
-    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
-    ///   be 1
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride
+    ///   must be 1
     /// - `bias`: (out); none: no bias
     #[doc(alias = "conv2d")]
     #[inline]
-    pub fn conv2d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub fn conv2d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>)
+        -> Result<Tensor> {
         let padding = c_string(padding)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv2d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv2d_padding(c, self.raw(), weight.raw(), padding.as_ptr(),
+                opt_raw(bias), std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv2d_padding`](Tensor::conv2d_padding) with options.
     #[doc(alias = "conv2d")]
     #[inline]
-    pub fn conv2d_padding_with(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>, opts: Conv2dPaddingOpts) -> Result<Tensor> {
+    pub fn conv2d_padding_with(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>,
+        opts: Conv2dPaddingOpts) -> Result<Tensor> {
         let padding = c_string(padding)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv2d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv2d_padding(c, self.raw(), weight.raw(), padding.as_ptr(),
+                opt_raw(bias), &opts.0, o0))
+        }
     }
     /// Computes a 3-D convolution (cross-correlation) of volumes.
     ///
@@ -2032,35 +2582,49 @@ impl Tensor {
     #[inline]
     pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv3d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv3d(c, self.raw(), weight.raw(), opt_raw(bias),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv3d`](Tensor::conv3d) with options.
     #[inline]
-    pub fn conv3d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv3dOpts) -> Result<Tensor> {
+    pub fn conv3d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: Conv3dOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv3d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv3d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0))
+        }
     }
     /// Computes a 3-D convolution, like conv3d, with the padding given by name.
     ///
     /// - `input`: (N, C, D, H, W) or (C, D, H, W)
     /// - `weight`: (out, C / groups, kd, kh, kw)
-    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride must
-    ///   be 1
+    /// - `padding`: 'valid': none; 'same': the result has the spatial sizes of input, and stride
+    ///   must be 1
     /// - `bias`: (out); none: no bias
     #[doc(alias = "conv3d")]
     #[inline]
-    pub fn conv3d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub fn conv3d_padding(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>)
+        -> Result<Tensor> {
         let padding = c_string(padding)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv3d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv3d_padding(c, self.raw(), weight.raw(), padding.as_ptr(),
+                opt_raw(bias), std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv3d_padding`](Tensor::conv3d_padding) with options.
     #[doc(alias = "conv3d")]
     #[inline]
-    pub fn conv3d_padding_with(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>, opts: Conv3dPaddingOpts) -> Result<Tensor> {
+    pub fn conv3d_padding_with(&self, weight: &Tensor, padding: &str, bias: Option<&Tensor>,
+        opts: Conv3dPaddingOpts) -> Result<Tensor> {
         let padding = c_string(padding)?;
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv3d_padding(c, self.raw(), weight.raw(), padding.as_ptr(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv3d_padding(c, self.raw(), weight.raw(), padding.as_ptr(),
+                opt_raw(bias), &opts.0, o0))
+        }
     }
     /// Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
     ///
@@ -2070,13 +2634,20 @@ impl Tensor {
     #[inline]
     pub fn conv_transpose1d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv_transpose1d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv_transpose1d(c, self.raw(), weight.raw(), opt_raw(bias),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv_transpose1d`](Tensor::conv_transpose1d) with options.
     #[inline]
-    pub fn conv_transpose1d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose1dOpts) -> Result<Tensor> {
+    pub fn conv_transpose1d_with(&self, weight: &Tensor, bias: Option<&Tensor>,
+        opts: ConvTranspose1dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv_transpose1d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv_transpose1d(c, self.raw(), weight.raw(), opt_raw(bias),
+                &opts.0, o0))
+        }
     }
     /// Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
     ///
@@ -2086,13 +2657,20 @@ impl Tensor {
     #[inline]
     pub fn conv_transpose2d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv_transpose2d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv_transpose2d(c, self.raw(), weight.raw(), opt_raw(bias),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv_transpose2d`](Tensor::conv_transpose2d) with options.
     #[inline]
-    pub fn conv_transpose2d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose2dOpts) -> Result<Tensor> {
+    pub fn conv_transpose2d_with(&self, weight: &Tensor, bias: Option<&Tensor>,
+        opts: ConvTranspose2dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv_transpose2d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv_transpose2d(c, self.raw(), weight.raw(), opt_raw(bias),
+                &opts.0, o0))
+        }
     }
     /// Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
     ///
@@ -2102,23 +2680,31 @@ impl Tensor {
     #[inline]
     pub fn conv_transpose3d(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`conv_transpose3d`](Tensor::conv_transpose3d) with options.
     #[inline]
-    pub fn conv_transpose3d_with(&self, weight: &Tensor, bias: Option<&Tensor>, opts: ConvTranspose3dOpts) -> Result<Tensor> {
+    pub fn conv_transpose3d_with(&self, weight: &Tensor, bias: Option<&Tensor>,
+        opts: ConvTranspose3dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_conv_transpose3d(c, self.raw(), weight.raw(), opt_raw(bias),
+                &opts.0, o0))
+        }
     }
 }
 
 /// # Copies and conversions
 impl Tensor {
-    /// Copies the elements of src into self. src is broadcast to the shape of self and converted to its
-    /// dtype and device.
+    /// Copies the elements of src into self. src is broadcast to the shape of self and converted to
+    /// its dtype and device.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn copy_(&self, src: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2139,23 +2725,26 @@ impl Tensor {
     /// Computes [`copy`](Tensor::copy), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn copy_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_clone_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`copy`](Tensor::copy) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`copy`](Tensor::copy) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn copy_with_into(&self, opts: CopyOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_clone_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes
-    /// and copy is false.
+    /// Converts self to a dtype, a device and a memory format. Returns self itself if nothing
+    /// changes and copy is false.
     #[inline]
     pub fn to(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -2176,7 +2765,8 @@ impl Tensor {
     /// Sets every element of self to 0.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn zero_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2185,18 +2775,24 @@ impl Tensor {
     /// Sets every element of self to value.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_fill_f64_(c, self.raw(), v), Scalar::Int(v) => sys::tt_fill_i64_(c, self.raw(), v), _ => sys::tt_fill_scalar_(c, self.raw(), &value.raw()) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_fill_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_fill_i64_(c, self.raw(), v),
+                _ => sys::tt_fill_scalar_(c, self.raw(), &value.raw()) })
+        }
     }
 }
 
 /// # Tensors like this one
 impl Tensor {
-    /// Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
+    /// Returns an uninitialized tensor with the shape of self. The strides of a dense self are
+    /// kept.
     #[inline]
     pub fn empty_like(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -2232,31 +2828,43 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_ones_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
-    /// kept.
+    /// Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self
+    /// are kept.
     #[inline]
     pub fn full_like(&self, fill_value: impl Into<Scalar>) -> Result<Tensor> {
         let fill_value = fill_value.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_like_f64(c, self.raw(), v, std::ptr::null(), o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v, std::ptr::null(), o0), _ => sys::tt_full_like_scalar(c, self.raw(), &fill_value.raw(), std::ptr::null(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match fill_value { Scalar::Float(v) => sys::tt_full_like_f64(c, self.raw(), v,
+                std::ptr::null(), o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v,
+                std::ptr::null(), o0), _ => sys::tt_full_like_scalar(c, self.raw(),
+                &fill_value.raw(), std::ptr::null(), o0) })
+        }
     }
     /// Computes [`full_like`](Tensor::full_like) with options.
     #[inline]
-    pub fn full_like_with(&self, fill_value: impl Into<Scalar>, opts: FullLikeOpts) -> Result<Tensor> {
+    pub fn full_like_with(&self, fill_value: impl Into<Scalar>, opts: FullLikeOpts)
+        -> Result<Tensor> {
         let fill_value = fill_value.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_like_f64(c, self.raw(), v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v, &opts.0, o0), _ => sys::tt_full_like_scalar(c, self.raw(), &fill_value.raw(), &opts.0, o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match fill_value { Scalar::Float(v) => sys::tt_full_like_f64(c, self.raw(), v,
+                &opts.0, o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v, &opts.0,
+                o0), _ => sys::tt_full_like_scalar(c, self.raw(), &fill_value.raw(), &opts.0, o0) })
+        }
     }
 }
 
 /// # Indexing
 impl Tensor {
-    /// Gathers elements along dim: out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and likewise
-    /// for other dimensions. The result has the shape of index.
+    /// Gathers elements along dim: out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and
+    /// likewise for other dimensions. The result has the shape of index.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
-    ///   self; it may be smaller than self outside dim
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions
+    ///   as self; it may be smaller than self outside dim
     #[inline]
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -2265,7 +2873,8 @@ impl Tensor {
     /// Computes [`gather`](Tensor::gather), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn gather_into(&self, dim: i64, index: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2275,18 +2884,21 @@ impl Tensor {
     /// src\[i\]\[j\] for dim 0, and likewise for other dimensions. Repeated indices accumulate.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
-    ///   self
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions
+    ///   as self
     /// - `src`: values to add; at least as large as index in every dimension
     #[inline]
     pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_scatter_add(c, self.raw(), dim, index.raw(), src.raw(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_scatter_add(c, self.raw(), dim, index.raw(), src.raw(), o0))
+        }
     }
     /// Computes [`scatter_add`](Tensor::scatter_add), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn scatter_add_(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2301,10 +2913,12 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_index_select(c, self.raw(), dim, index.raw(), o0)) }
     }
-    /// Computes [`index_select`](Tensor::index_select), into `dst`, which has the result's shape and dtype.
+    /// Computes [`index_select`](Tensor::index_select), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn index_select_into(&self, dim: i64, index: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2319,18 +2933,25 @@ impl Tensor {
     #[inline]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_index_add(c, self.raw(), dim, index.raw(), source.raw(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_index_add(c, self.raw(), dim, index.raw(), source.raw(), o0))
+        }
     }
     /// Computes [`index_add`](Tensor::index_add) with options.
     #[inline]
-    pub fn index_add_with(&self, dim: i64, index: &Tensor, source: &Tensor, opts: IndexAddOpts) -> Result<Tensor> {
+    pub fn index_add_with(&self, dim: i64, index: &Tensor, source: &Tensor, opts: IndexAddOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_index_add_ex(c, self.raw(), dim, index.raw(), source.raw(), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_index_add_ex(c, self.raw(), dim, index.raw(), source.raw(),
+                &opts.0, o0))
+        }
     }
     /// Computes [`index_add`](Tensor::index_add), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn index_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2339,52 +2960,77 @@ impl Tensor {
     /// Computes [`index_add`](Tensor::index_add) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn index_add_with_(&self, dim: i64, index: &Tensor, source: &Tensor, opts: IndexAddOpts) -> Result<()> {
+    pub unsafe fn index_add_with_(&self, dim: i64, index: &Tensor, source: &Tensor,
+        opts: IndexAddOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_index_add_ex_(c, self.raw(), dim, index.raw(), source.raw(), &opts.0)) }
+        unsafe {
+            call(|c| sys::tt_index_add_ex_(c, self.raw(), dim, index.raw(), source.raw(), &opts.0))
+        }
     }
-    /// Computes [`index_add`](Tensor::index_add), into `dst`, which has the result's shape and dtype.
+    /// Computes [`index_add`](Tensor::index_add), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn index_add_into(&self, dim: i64, index: &Tensor, source: &Tensor, dst: &Tensor) -> Result<()> {
+    pub unsafe fn index_add_into(&self, dim: i64, index: &Tensor, source: &Tensor, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_index_add_into(c, self.raw(), dim, index.raw(), source.raw(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_index_add_into(c, self.raw(), dim, index.raw(), source.raw(),
+                dst.raw()))
+        }
     }
-    /// Computes [`index_add`](Tensor::index_add) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`index_add`](Tensor::index_add) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn index_add_with_into(&self, dim: i64, index: &Tensor, source: &Tensor, opts: IndexAddOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn index_add_with_into(&self, dim: i64, index: &Tensor, source: &Tensor,
+        opts: IndexAddOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_index_add_ex_into(c, self.raw(), dim, index.raw(), source.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_index_add_ex_into(c, self.raw(), dim, index.raw(), source.raw(),
+                &opts.0, dst.raw()))
+        }
     }
-    /// Returns a copy of self with values written at the positions self\[indices\]. Negative positions
-    /// count from the end.
+    /// Returns a copy of self with values written at the positions self\[indices\]. Negative
+    /// positions count from the end.
     ///
     /// - `indices`: for each dimension an integer tensor, a bool tensor, which covers as many
     ///   dimensions as it has, or none
     /// - `values`: broadcast to the shape of self\[indices\]; must have the dtype of self
     /// - `accumulate`: whether values are added instead of written; repeated positions accumulate
     #[inline]
-    pub fn index_put(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+    pub fn index_put(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool)
+        -> Result<Tensor> {
         let indices = opt_list(indices);
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_index_put(c, self.raw(), indices.as_ptr() as *const *const _, indices.len() as i64, values.raw(), accumulate as i32, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_index_put(c, self.raw(), indices.as_ptr() as *const *const _,
+                indices.len() as i64, values.raw(), accumulate as i32, o0))
+        }
     }
     /// Computes [`index_put`](Tensor::index_put), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn index_put_(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+    pub unsafe fn index_put_(&self, indices: &[Option<&Tensor>], values: &Tensor, accumulate: bool)
+        -> Result<()> {
         let indices = opt_list(indices);
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_index_put_(c, self.raw(), indices.as_ptr() as *const *const _, indices.len() as i64, values.raw(), accumulate as i32)) }
+        unsafe {
+            call(|c| sys::tt_index_put_(c, self.raw(), indices.as_ptr() as *const *const _,
+                indices.len() as i64, values.raw(), accumulate as i32))
+        }
     }
     /// Looks up the rows of weight at indices. The result has the shape of indices followed by
     /// features.
@@ -2394,7 +3040,9 @@ impl Tensor {
     #[inline]
     pub fn embedding(&self, indices: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`embedding`](Tensor::embedding) with options.
     #[inline]
@@ -2402,124 +3050,194 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), &opts.0, o0)) }
     }
-    /// Returns a copy of self with src written along dim: out\[index\[i\]\[j\]\]\[j\] = src\[i\]\[j\]
-    /// for dim 0, and likewise for other dimensions. If positions repeat, it is undefined which value
-    /// is written.
+    /// Returns a copy of self with src written along dim: out\[index\[i\]\[j\]\]\[j\] =
+    /// src\[i\]\[j\] for dim 0, and likewise for other dimensions. If positions repeat, it is
+    /// undefined which value is written.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
-    ///   self
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions
+    ///   as self
     /// - `src`: values to write; at least as large as index in every dimension
     #[inline]
     pub fn scatter(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_scatter(c, self.raw(), dim, index.raw(), src.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_scatter(c, self.raw(), dim, index.raw(), src.raw(),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`scatter`](Tensor::scatter) with options.
     #[inline]
-    pub fn scatter_with(&self, dim: i64, index: &Tensor, src: &Tensor, opts: ScatterOpts) -> Result<Tensor> {
+    pub fn scatter_with(&self, dim: i64, index: &Tensor, src: &Tensor, opts: ScatterOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_scatter(c, self.raw(), dim, index.raw(), src.raw(), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_scatter(c, self.raw(), dim, index.raw(), src.raw(), &opts.0, o0))
+        }
     }
     /// Computes [`scatter`](Tensor::scatter), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn scatter_(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_scatter_(c, self.raw(), dim, index.raw(), src.raw(), std::ptr::null())) }
+        unsafe {
+            call(|c| sys::tt_scatter_(c, self.raw(), dim, index.raw(), src.raw(), std::ptr::null()))
+        }
     }
     /// Computes [`scatter`](Tensor::scatter) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn scatter_with_(&self, dim: i64, index: &Tensor, src: &Tensor, opts: ScatterOpts) -> Result<()> {
+    pub unsafe fn scatter_with_(&self, dim: i64, index: &Tensor, src: &Tensor, opts: ScatterOpts)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_scatter_(c, self.raw(), dim, index.raw(), src.raw(), &opts.0)) }
     }
     /// Computes [`scatter`](Tensor::scatter), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn scatter_into(&self, dim: i64, index: &Tensor, src: &Tensor, dst: &Tensor) -> Result<()> {
+    pub unsafe fn scatter_into(&self, dim: i64, index: &Tensor, src: &Tensor, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_scatter_into(c, self.raw(), dim, index.raw(), src.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_scatter_into(c, self.raw(), dim, index.raw(), src.raw(),
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`scatter`](Tensor::scatter) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`scatter`](Tensor::scatter) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn scatter_with_into(&self, dim: i64, index: &Tensor, src: &Tensor, opts: ScatterOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn scatter_with_into(&self, dim: i64, index: &Tensor, src: &Tensor,
+        opts: ScatterOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_scatter_into(c, self.raw(), dim, index.raw(), src.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_scatter_into(c, self.raw(), dim, index.raw(), src.raw(), &opts.0,
+                dst.raw()))
+        }
     }
     /// Returns a copy of self with value written at all positions of index along dim, like scatter.
     ///
     /// - `dim`: dimension to index
-    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions as
-    ///   self
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions
+    ///   as self
     #[doc(alias = "scatter")]
     #[inline]
-    pub fn scatter_value(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
+    pub fn scatter_value(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>)
+        -> Result<Tensor> {
         let value = value.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match value { Scalar::Float(v) => sys::tt_scatter_f64(c, self.raw(), dim, index.raw(), v, std::ptr::null(), o0), Scalar::Int(v) => sys::tt_scatter_i64(c, self.raw(), dim, index.raw(), v, std::ptr::null(), o0), _ => sys::tt_scatter_scalar(c, self.raw(), dim, index.raw(), &value.raw(), std::ptr::null(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match value { Scalar::Float(v) => sys::tt_scatter_f64(c, self.raw(), dim,
+                index.raw(), v, std::ptr::null(), o0), Scalar::Int(v) => sys::tt_scatter_i64(c,
+                self.raw(), dim, index.raw(), v, std::ptr::null(), o0),
+                _ => sys::tt_scatter_scalar(c, self.raw(), dim, index.raw(), &value.raw(),
+                std::ptr::null(), o0) })
+        }
     }
     /// Computes [`scatter_value`](Tensor::scatter_value) with options.
     #[doc(alias = "scatter")]
     #[inline]
-    pub fn scatter_value_with(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>, opts: ScatterValueOpts) -> Result<Tensor> {
+    pub fn scatter_value_with(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>,
+        opts: ScatterValueOpts) -> Result<Tensor> {
         let value = value.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match value { Scalar::Float(v) => sys::tt_scatter_f64(c, self.raw(), dim, index.raw(), v, &opts.0, o0), Scalar::Int(v) => sys::tt_scatter_i64(c, self.raw(), dim, index.raw(), v, &opts.0, o0), _ => sys::tt_scatter_scalar(c, self.raw(), dim, index.raw(), &value.raw(), &opts.0, o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match value { Scalar::Float(v) => sys::tt_scatter_f64(c, self.raw(), dim,
+                index.raw(), v, &opts.0, o0), Scalar::Int(v) => sys::tt_scatter_i64(c, self.raw(),
+                dim, index.raw(), v, &opts.0, o0), _ => sys::tt_scatter_scalar(c, self.raw(), dim,
+                index.raw(), &value.raw(), &opts.0, o0) })
+        }
     }
     /// Computes [`scatter_value`](Tensor::scatter_value), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "scatter")]
     #[inline]
-    pub unsafe fn scatter_value_(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<()> {
+    pub unsafe fn scatter_value_(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>)
+        -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_(c, self.raw(), dim, index.raw(), v, std::ptr::null()), Scalar::Int(v) => sys::tt_scatter_i64_(c, self.raw(), dim, index.raw(), v, std::ptr::null()), _ => sys::tt_scatter_scalar_(c, self.raw(), dim, index.raw(), &value.raw(), std::ptr::null()) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_(c, self.raw(), dim,
+                index.raw(), v, std::ptr::null()), Scalar::Int(v) => sys::tt_scatter_i64_(c,
+                self.raw(), dim, index.raw(), v, std::ptr::null()),
+                _ => sys::tt_scatter_scalar_(c, self.raw(), dim, index.raw(), &value.raw(),
+                std::ptr::null()) })
+        }
     }
     /// Computes [`scatter_value`](Tensor::scatter_value) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "scatter")]
     #[inline]
-    pub unsafe fn scatter_value_with_(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>, opts: ScatterValueOpts) -> Result<()> {
+    pub unsafe fn scatter_value_with_(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>,
+        opts: ScatterValueOpts) -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_(c, self.raw(), dim, index.raw(), v, &opts.0), Scalar::Int(v) => sys::tt_scatter_i64_(c, self.raw(), dim, index.raw(), v, &opts.0), _ => sys::tt_scatter_scalar_(c, self.raw(), dim, index.raw(), &value.raw(), &opts.0) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_(c, self.raw(), dim,
+                index.raw(), v, &opts.0), Scalar::Int(v) => sys::tt_scatter_i64_(c, self.raw(), dim,
+                index.raw(), v, &opts.0), _ => sys::tt_scatter_scalar_(c, self.raw(), dim,
+                index.raw(), &value.raw(), &opts.0) })
+        }
     }
-    /// Computes [`scatter_value`](Tensor::scatter_value), into `dst`, which has the result's shape and dtype.
+    /// Computes [`scatter_value`](Tensor::scatter_value), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "scatter")]
     #[inline]
-    pub unsafe fn scatter_value_into(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+    pub unsafe fn scatter_value_into(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>,
+        dst: &Tensor) -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_into(c, self.raw(), dim, index.raw(), v, std::ptr::null(), dst.raw()), Scalar::Int(v) => sys::tt_scatter_i64_into(c, self.raw(), dim, index.raw(), v, std::ptr::null(), dst.raw()), _ => sys::tt_scatter_scalar_into(c, self.raw(), dim, index.raw(), &value.raw(), std::ptr::null(), dst.raw()) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_into(c, self.raw(), dim,
+                index.raw(), v, std::ptr::null(), dst.raw()),
+                Scalar::Int(v) => sys::tt_scatter_i64_into(c, self.raw(), dim, index.raw(), v,
+                std::ptr::null(), dst.raw()), _ => sys::tt_scatter_scalar_into(c, self.raw(), dim,
+                index.raw(), &value.raw(), std::ptr::null(), dst.raw()) })
+        }
     }
-    /// Computes [`scatter_value`](Tensor::scatter_value) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`scatter_value`](Tensor::scatter_value) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "scatter")]
     #[inline]
-    pub unsafe fn scatter_value_with_into(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>, opts: ScatterValueOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn scatter_value_with_into(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>,
+        opts: ScatterValueOpts, dst: &Tensor) -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_into(c, self.raw(), dim, index.raw(), v, &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_scatter_i64_into(c, self.raw(), dim, index.raw(), v, &opts.0, dst.raw()), _ => sys::tt_scatter_scalar_into(c, self.raw(), dim, index.raw(), &value.raw(), &opts.0, dst.raw()) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_scatter_f64_into(c, self.raw(), dim,
+                index.raw(), v, &opts.0, dst.raw()), Scalar::Int(v) => sys::tt_scatter_i64_into(c,
+                self.raw(), dim, index.raw(), v, &opts.0, dst.raw()),
+                _ => sys::tt_scatter_scalar_into(c, self.raw(), dim, index.raw(), &value.raw(),
+                &opts.0, dst.raw()) })
+        }
     }
     /// Returns a copy of self in which entry index\[i\] of dim is replaced by source\[i\].
     ///
@@ -2529,25 +3247,34 @@ impl Tensor {
     #[inline]
     pub fn index_copy(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_index_copy(c, self.raw(), dim, index.raw(), source.raw(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_index_copy(c, self.raw(), dim, index.raw(), source.raw(), o0))
+        }
     }
     /// Computes [`index_copy`](Tensor::index_copy), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn index_copy_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_index_copy_(c, self.raw(), dim, index.raw(), source.raw())) }
     }
-    /// Computes [`index_copy`](Tensor::index_copy), into `dst`, which has the result's shape and dtype.
+    /// Computes [`index_copy`](Tensor::index_copy), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn index_copy_into(&self, dim: i64, index: &Tensor, source: &Tensor, dst: &Tensor) -> Result<()> {
+    pub unsafe fn index_copy_into(&self, dim: i64, index: &Tensor, source: &Tensor, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_index_copy_into(c, self.raw(), dim, index.raw(), source.raw(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_index_copy_into(c, self.raw(), dim, index.raw(), source.raw(),
+                dst.raw()))
+        }
     }
     /// Returns a copy of self in which the entries index of dim are filled with value.
     ///
@@ -2557,20 +3284,33 @@ impl Tensor {
     pub fn index_fill(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match value { Scalar::Float(v) => sys::tt_index_fill_f64(c, self.raw(), dim, index.raw(), v, o0), Scalar::Int(v) => sys::tt_index_fill_i64(c, self.raw(), dim, index.raw(), v, o0), _ => sys::tt_index_fill_scalar(c, self.raw(), dim, index.raw(), &value.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match value { Scalar::Float(v) => sys::tt_index_fill_f64(c, self.raw(), dim,
+                index.raw(), v, o0), Scalar::Int(v) => sys::tt_index_fill_i64(c, self.raw(), dim,
+                index.raw(), v, o0), _ => sys::tt_index_fill_scalar(c, self.raw(), dim, index.raw(),
+                &value.raw(), o0) })
+        }
     }
     /// Computes [`index_fill`](Tensor::index_fill), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn index_fill_(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>) -> Result<()> {
+    pub unsafe fn index_fill_(&self, dim: i64, index: &Tensor, value: impl Into<Scalar>)
+        -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_index_fill_f64_(c, self.raw(), dim, index.raw(), v), Scalar::Int(v) => sys::tt_index_fill_i64_(c, self.raw(), dim, index.raw(), v), _ => sys::tt_index_fill_scalar_(c, self.raw(), dim, index.raw(), &value.raw()) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_index_fill_f64_(c, self.raw(), dim,
+                index.raw(), v), Scalar::Int(v) => sys::tt_index_fill_i64_(c, self.raw(), dim,
+                index.raw(), v), _ => sys::tt_index_fill_scalar_(c, self.raw(), dim, index.raw(),
+                &value.raw()) })
+        }
     }
-    /// Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which
-    /// also receives a gradient.
+    /// Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor,
+    /// which also receives a gradient.
     ///
     /// - `dim`: dimension to index
     /// - `index`: 1-D or 0-D integer tensor; negative positions count from the end
@@ -2579,15 +3319,19 @@ impl Tensor {
     #[inline]
     pub fn index_fill_tensor(&self, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_index_fill(c, self.raw(), dim, index.raw(), value.raw(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_index_fill(c, self.raw(), dim, index.raw(), value.raw(), o0))
+        }
     }
     /// Computes [`index_fill_tensor`](Tensor::index_fill_tensor), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "index_fill")]
     #[inline]
-    pub unsafe fn index_fill_tensor_(&self, dim: i64, index: &Tensor, value: &Tensor) -> Result<()> {
+    pub unsafe fn index_fill_tensor_(&self, dim: i64, index: &Tensor, value: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_index_fill_(c, self.raw(), dim, index.raw(), value.raw())) }
     }
@@ -2597,7 +3341,10 @@ impl Tensor {
     #[inline]
     pub fn take_along_dim(&self, indices: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_take_along_dim(c, self.raw(), indices.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_take_along_dim(c, self.raw(), indices.raw(), std::ptr::null(),
+                o0))
+        }
     }
     /// Computes [`take_along_dim`](Tensor::take_along_dim) with options.
     #[inline]
@@ -2605,23 +3352,33 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_take_along_dim(c, self.raw(), indices.raw(), &opts.0, o0)) }
     }
-    /// Computes [`take_along_dim`](Tensor::take_along_dim), into `dst`, which has the result's shape and dtype.
+    /// Computes [`take_along_dim`](Tensor::take_along_dim), into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn take_along_dim_into(&self, indices: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_take_along_dim_into(c, self.raw(), indices.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_take_along_dim_into(c, self.raw(), indices.raw(), std::ptr::null(),
+                dst.raw()))
+        }
     }
-    /// Computes [`take_along_dim`](Tensor::take_along_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`take_along_dim`](Tensor::take_along_dim) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn take_along_dim_with_into(&self, indices: &Tensor, opts: TakeAlongDimOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn take_along_dim_with_into(&self, indices: &Tensor, opts: TakeAlongDimOpts,
+        dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_take_along_dim_into(c, self.raw(), indices.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_take_along_dim_into(c, self.raw(), indices.raw(), &opts.0, dst.raw()))
+        }
     }
     /// Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
     ///
@@ -2631,10 +3388,12 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_masked_select(c, self.raw(), mask.raw(), o0)) }
     }
-    /// Computes [`masked_select`](Tensor::masked_select), into `dst`, which has the result's shape and dtype.
+    /// Computes [`masked_select`](Tensor::masked_select), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn masked_select_into(&self, mask: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2650,14 +3409,15 @@ impl Tensor {
     /// Computes [`nonzero`](Tensor::nonzero), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn nonzero_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_nonzero_into(c, self.raw(), dst.raw())) }
     }
-    /// Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The
-    /// result has the shape of self followed by num_classes.
+    /// Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere.
+    /// The result has the shape of self followed by num_classes.
     ///
     /// - `input`: int64 tensor of classes
     #[inline]
@@ -2687,7 +3447,8 @@ impl Tensor {
     /// Computes [`tril`](Tensor::tril), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tril_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2696,7 +3457,8 @@ impl Tensor {
     /// Computes [`tril`](Tensor::tril) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tril_with_(&self, opts: TrilOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2705,16 +3467,19 @@ impl Tensor {
     /// Computes [`tril`](Tensor::tril), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tril_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_tril_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`tril`](Tensor::tril) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`tril`](Tensor::tril) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tril_with_into(&self, opts: TrilOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2736,7 +3501,8 @@ impl Tensor {
     /// Computes [`triu`](Tensor::triu), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn triu_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2745,7 +3511,8 @@ impl Tensor {
     /// Computes [`triu`](Tensor::triu) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn triu_with_(&self, opts: TriuOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2754,16 +3521,19 @@ impl Tensor {
     /// Computes [`triu`](Tensor::triu), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn triu_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_triu_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`triu`](Tensor::triu) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`triu`](Tensor::triu) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn triu_with_into(&self, opts: TriuOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2781,14 +3551,15 @@ impl Tensor {
     /// Computes [`r#where`](Tensor::where), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn where_into(&self, input: &Tensor, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_where_into(c, self.raw(), input.raw(), other.raw(), dst.raw())) }
     }
-    /// Replaces the elements of self by value where mask is true. self and mask broadcast; the result
-    /// has the dtype of self.
+    /// Replaces the elements of self by value where mask is true. self and mask broadcast; the
+    /// result has the dtype of self.
     ///
     /// - `mask`: bool tensor
     /// - `value`: number; must fit the dtype of self
@@ -2796,17 +3567,29 @@ impl Tensor {
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| match value { Scalar::Float(v) => sys::tt_masked_fill_f64(c, self.raw(), mask.raw(), v, o0), Scalar::Int(v) => sys::tt_masked_fill_i64(c, self.raw(), mask.raw(), v, o0), _ => sys::tt_masked_fill_scalar(c, self.raw(), mask.raw(), &value.raw(), o0) }) }
+        unsafe {
+            call1(|c,
+                o0| match value { Scalar::Float(v) => sys::tt_masked_fill_f64(c, self.raw(),
+                mask.raw(), v, o0), Scalar::Int(v) => sys::tt_masked_fill_i64(c, self.raw(),
+                mask.raw(), v, o0), _ => sys::tt_masked_fill_scalar(c, self.raw(), mask.raw(),
+                &value.raw(), o0) })
+        }
     }
     /// Computes [`masked_fill`](Tensor::masked_fill), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
         let value = value.into();
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| match value { Scalar::Float(v) => sys::tt_masked_fill_f64_(c, self.raw(), mask.raw(), v), Scalar::Int(v) => sys::tt_masked_fill_i64_(c, self.raw(), mask.raw(), v), _ => sys::tt_masked_fill_scalar_(c, self.raw(), mask.raw(), &value.raw()) }) }
+        unsafe {
+            call(|c| match value { Scalar::Float(v) => sys::tt_masked_fill_f64_(c, self.raw(),
+                mask.raw(), v), Scalar::Int(v) => sys::tt_masked_fill_i64_(c, self.raw(),
+                mask.raw(), v), _ => sys::tt_masked_fill_scalar_(c, self.raw(), mask.raw(),
+                &value.raw()) })
+        }
     }
     /// Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a
     /// gradient.
@@ -2822,7 +3605,8 @@ impl Tensor {
     /// Computes [`masked_fill_tensor`](Tensor::masked_fill_tensor), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "masked_fill")]
     #[inline]
     pub unsafe fn masked_fill_tensor_(&self, mask: &Tensor, value: &Tensor) -> Result<()> {
@@ -2833,8 +3617,8 @@ impl Tensor {
 
 /// # Linear algebra
 impl Tensor {
-    /// Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It
-    /// is nan for matrices with nan or inf.
+    /// Computes the nuclear norm, the sum of the singular values, of the matrices in two
+    /// dimensions. It is nan for matrices with nan or inf.
     #[inline]
     pub fn nuclear_norm(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -2846,19 +3630,23 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_nuclear_norm(c, self.raw(), &opts.0, o0)) }
     }
-    /// Computes [`nuclear_norm`](Tensor::nuclear_norm), into `dst`, which has the result's shape and dtype.
+    /// Computes [`nuclear_norm`](Tensor::nuclear_norm), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn nuclear_norm_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_nuclear_norm_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`nuclear_norm`](Tensor::nuclear_norm) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`nuclear_norm`](Tensor::nuclear_norm) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn nuclear_norm_with_into(&self, opts: NuclearNormOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -2884,7 +3672,9 @@ impl Tensor {
     #[inline]
     pub fn mse_loss(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_mse_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_mse_loss(c, self.raw(), target.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`mse_loss`](Tensor::mse_loss) with options.
     #[inline]
@@ -2897,7 +3687,9 @@ impl Tensor {
     #[inline]
     pub fn smooth_l1_loss(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_smooth_l1_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_smooth_l1_loss(c, self.raw(), target.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`smooth_l1_loss`](Tensor::smooth_l1_loss) with options.
     #[inline]
@@ -2910,7 +3702,9 @@ impl Tensor {
     #[inline]
     pub fn huber_loss(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`huber_loss`](Tensor::huber_loss) with options.
     #[inline]
@@ -2918,36 +3712,50 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_huber_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Computes -(target \* log(input) + (1 - target) \* log(1 - input)), elementwise, and reduces it.
-    /// Logarithms are clamped to at least -100.
+    /// Computes -(target \* log(input) + (1 - target) \* log(1 - input)), elementwise, and reduces
+    /// it. Logarithms are clamped to at least -100.
     ///
     /// - `input`: probabilities in \[0, 1\]
     /// - `target`: tensor of the shape of input
     #[inline]
     pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`binary_cross_entropy`](Tensor::binary_cross_entropy) with options.
     #[inline]
-    pub fn binary_cross_entropy_with(&self, target: &Tensor, opts: BinaryCrossEntropyOpts) -> Result<Tensor> {
+    pub fn binary_cross_entropy_with(&self, target: &Tensor, opts: BinaryCrossEntropyOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_binary_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0))
+        }
     }
-    /// Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise,
-    /// and reduces it.
+    /// Computes the binary cross entropy of sigmoid(input) and target without overflow,
+    /// elementwise, and reduces it.
     ///
     /// - `target`: tensor of the shape of input
     #[inline]
     pub fn binary_cross_entropy_with_logits(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
     }
-    /// Computes [`binary_cross_entropy_with_logits`](Tensor::binary_cross_entropy_with_logits) with options.
+    /// Computes [`binary_cross_entropy_with_logits`](Tensor::binary_cross_entropy_with_logits) with
+    /// options.
     #[inline]
-    pub fn binary_cross_entropy_with_logits_with(&self, target: &Tensor, opts: BinaryCrossEntropyWithLogitsOpts) -> Result<Tensor> {
+    pub fn binary_cross_entropy_with_logits_with(&self, target: &Tensor,
+        opts: BinaryCrossEntropyWithLogitsOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_binary_cross_entropy_with_logits(c, self.raw(), target.raw(),
+                &opts.0, o0))
+        }
     }
     /// Computes the Kullback-Leibler divergence target \* (log(target) - input), elementwise with
     /// broadcasting, and reduces it. It is 0 where target is 0.
@@ -2965,14 +3773,17 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_kl_div(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
-    /// Negative log likelihood loss: -weight\[t\] \* input\[t\] for each class t of target, reduced.
+    /// Negative log likelihood loss: -weight\[t\] \* input\[t\] for each class t of target,
+    /// reduced.
     ///
     /// - `input`: log-probabilities of shape (C), (N, C) or (N, C, d1, …)
     /// - `target`: classes in \[0, C); has the shape of input without C
     #[inline]
     pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_nll_loss(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_nll_loss(c, self.raw(), target.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`nll_loss`](Tensor::nll_loss) with options.
     #[inline]
@@ -2988,7 +3799,9 @@ impl Tensor {
     #[inline]
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`cross_entropy`](Tensor::cross_entropy) with options.
     #[inline]
@@ -3000,8 +3813,8 @@ impl Tensor {
 
 /// # Matrix products
 impl Tensor {
-    /// Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped
-    /// from the result; leading dimensions are a batch and broadcast.
+    /// Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is
+    /// dropped from the result; leading dimensions are a batch and broadcast.
     ///
     /// - `input`: (…, n, m) or (m)
     /// - `other`: (…, m, p) or (m)
@@ -3013,7 +3826,8 @@ impl Tensor {
     /// Computes [`matmul`](Tensor::matmul), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn matmul_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3029,15 +3843,18 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_linear(c, self.raw(), weight.raw(), opt_raw(bias), o0)) }
     }
-    /// Computes beta \* self + alpha \* (mat1 @ mat2). self broadcasts; it is ignored, including nan,
-    /// if beta is 0.
+    /// Computes beta \* self + alpha \* (mat1 @ mat2). self broadcasts; it is ignored, including
+    /// nan, if beta is 0.
     ///
     /// - `mat1`: (n, m)
     /// - `mat2`: (m, p)
     #[inline]
     pub fn addmm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_addmm(c, self.raw(), mat1.raw(), mat2.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_addmm(c, self.raw(), mat1.raw(), mat2.raw(), std::ptr::null(),
+                o0))
+        }
     }
     /// Computes [`addmm`](Tensor::addmm) with options.
     #[inline]
@@ -3048,7 +3865,8 @@ impl Tensor {
     /// Computes [`addmm`](Tensor::addmm), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn addmm_(&self, mat1: &Tensor, mat2: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3057,7 +3875,8 @@ impl Tensor {
     /// Computes [`addmm`](Tensor::addmm) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn addmm_with_(&self, mat1: &Tensor, mat2: &Tensor, opts: AddmmOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3066,72 +3885,103 @@ impl Tensor {
     /// Computes [`addmm`](Tensor::addmm), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn addmm_into(&self, mat1: &Tensor, mat2: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_addmm_into(c, self.raw(), mat1.raw(), mat2.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_addmm_into(c, self.raw(), mat1.raw(), mat2.raw(), std::ptr::null(),
+                dst.raw()))
+        }
     }
-    /// Computes [`addmm`](Tensor::addmm) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`addmm`](Tensor::addmm) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn addmm_with_into(&self, mat1: &Tensor, mat2: &Tensor, opts: AddmmOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn addmm_with_into(&self, mat1: &Tensor, mat2: &Tensor, opts: AddmmOpts,
+        dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_addmm_into(c, self.raw(), mat1.raw(), mat2.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_addmm_into(c, self.raw(), mat1.raw(), mat2.raw(), &opts.0, dst.raw()))
+        }
     }
-    /// Computes beta \* self + alpha \* (batch1 @ batch2) for batches of matrices. self broadcasts; it
-    /// is ignored, including nan, if beta is 0.
+    /// Computes beta \* self + alpha \* (batch1 @ batch2) for batches of matrices. self broadcasts;
+    /// it is ignored, including nan, if beta is 0.
     ///
     /// - `batch1`: (b, n, m)
     /// - `batch2`: (b, m, p)
     #[inline]
     pub fn baddbmm(&self, batch1: &Tensor, batch2: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_baddbmm(c, self.raw(), batch1.raw(), batch2.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_baddbmm(c, self.raw(), batch1.raw(), batch2.raw(),
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`baddbmm`](Tensor::baddbmm) with options.
     #[inline]
-    pub fn baddbmm_with(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts) -> Result<Tensor> {
+    pub fn baddbmm_with(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_baddbmm(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_baddbmm(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0, o0))
+        }
     }
     /// Computes [`baddbmm`](Tensor::baddbmm), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn baddbmm_(&self, batch1: &Tensor, batch2: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_baddbmm_(c, self.raw(), batch1.raw(), batch2.raw(), std::ptr::null())) }
+        unsafe {
+            call(|c| sys::tt_baddbmm_(c, self.raw(), batch1.raw(), batch2.raw(), std::ptr::null()))
+        }
     }
     /// Computes [`baddbmm`](Tensor::baddbmm) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn baddbmm_with_(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts) -> Result<()> {
+    pub unsafe fn baddbmm_with_(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_baddbmm_(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0)) }
     }
     /// Computes [`baddbmm`](Tensor::baddbmm), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn baddbmm_into(&self, batch1: &Tensor, batch2: &Tensor, dst: &Tensor) -> Result<()> {
+    pub unsafe fn baddbmm_into(&self, batch1: &Tensor, batch2: &Tensor, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_baddbmm_into(c, self.raw(), batch1.raw(), batch2.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_baddbmm_into(c, self.raw(), batch1.raw(), batch2.raw(),
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`baddbmm`](Tensor::baddbmm) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`baddbmm`](Tensor::baddbmm) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn baddbmm_with_into(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn baddbmm_with_into(&self, batch1: &Tensor, batch2: &Tensor, opts: BaddbmmOpts,
+        dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_baddbmm_into(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_baddbmm_into(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0,
+                dst.raw()))
+        }
     }
     /// Computes the product of two matrices.
     ///
@@ -3145,7 +3995,8 @@ impl Tensor {
     /// Computes [`mm`](Tensor::mm), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn mm_into(&self, mat2: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3163,7 +4014,8 @@ impl Tensor {
     /// Computes [`bmm`](Tensor::bmm), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bmm_into(&self, mat2: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3181,7 +4033,8 @@ impl Tensor {
     /// Computes [`mv`](Tensor::mv), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn mv_into(&self, vec: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3199,7 +4052,8 @@ impl Tensor {
     /// Computes [`dot`](Tensor::dot), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn dot_into(&self, tensor: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3217,7 +4071,8 @@ impl Tensor {
     /// Computes [`outer`](Tensor::outer), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn outer_into(&self, vec2: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3238,42 +4093,61 @@ impl Tensor {
     /// - `bias`: (C); none: 0
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn batch_norm(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub unsafe fn batch_norm(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>,
+        weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call1(|c, o0| sys::tt_batch_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_batch_norm(c, self.raw(), opt_raw(running_mean),
+                opt_raw(running_var), opt_raw(weight), opt_raw(bias), std::ptr::null(), o0))
+        }
     }
     /// Computes [`batch_norm`](Tensor::batch_norm) with options.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn batch_norm_with(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: BatchNormOpts) -> Result<Tensor> {
+    pub unsafe fn batch_norm_with(&self, running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>,
+        opts: BatchNormOpts) -> Result<Tensor> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call1(|c, o0| sys::tt_batch_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_batch_norm(c, self.raw(), opt_raw(running_mean),
+                opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0))
+        }
     }
-    /// Group normalization: (x - mean) / sqrt(variance + eps) \* weight + bias, with mean and variance
-    /// over C / num_groups channels of each sample.
+    /// Group normalization: (x - mean) / sqrt(variance + eps) \* weight + bias, with mean and
+    /// variance over C / num_groups channels of each sample.
     ///
     /// - `input`: (N, C) or (N, C, …)
     /// - `num_groups`: number of groups; must divide C
     /// - `weight`: (C); none: 1
     /// - `bias`: (C); none: 0
     #[inline]
-    pub fn group_norm(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub fn group_norm(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight),
+                opt_raw(bias), std::ptr::null(), o0))
+        }
     }
     /// Computes [`group_norm`](Tensor::group_norm) with options.
     #[inline]
-    pub fn group_norm_with(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: GroupNormOpts) -> Result<Tensor> {
+    pub fn group_norm_with(&self, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>,
+        opts: GroupNormOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_group_norm(c, self.raw(), num_groups, opt_raw(weight),
+                opt_raw(bias), &opts.0, o0))
+        }
     }
-    /// Instance normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel of
-    /// each sample. If use_input_stats is true, the statistics are those of input, and running_mean and
-    /// running_var are updated; otherwise these two are used.
+    /// Instance normalization: (x - mean) / sqrt(variance + eps) \* weight + bias for each channel
+    /// of each sample. If use_input_stats is true, the statistics are those of input, and
+    /// running_mean and running_var are updated; otherwise these two are used.
     ///
     /// - `input`: (N, C, …)
     /// - `running_mean`: (C), or none; updated if use_input_stats is true
@@ -3282,35 +4156,54 @@ impl Tensor {
     /// - `bias`: (C); none: 0
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn instance_norm(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub unsafe fn instance_norm(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>,
+        weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call1(|c, o0| sys::tt_instance_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_instance_norm(c, self.raw(), opt_raw(running_mean),
+                opt_raw(running_var), opt_raw(weight), opt_raw(bias), std::ptr::null(), o0))
+        }
     }
     /// Computes [`instance_norm`](Tensor::instance_norm) with options.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn instance_norm_with(&self, running_mean: Option<&Tensor>, running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>, opts: InstanceNormOpts) -> Result<Tensor> {
+    pub unsafe fn instance_norm_with(&self, running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>, weight: Option<&Tensor>, bias: Option<&Tensor>,
+        opts: InstanceNormOpts) -> Result<Tensor> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call1(|c, o0| sys::tt_instance_norm(c, self.raw(), opt_raw(running_mean), opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_instance_norm(c, self.raw(), opt_raw(running_mean),
+                opt_raw(running_var), opt_raw(weight), opt_raw(bias), &opts.0, o0))
+        }
     }
-    /// Root mean square normalization: x / sqrt(mean(x^2) + eps) \* weight over the last dimensions.
+    /// Root mean square normalization: x / sqrt(mean(x^2) + eps) \* weight over the last
+    /// dimensions.
     ///
     /// - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
     /// - `weight`: of shape normalized_shape; none: 1
     #[inline]
     pub fn rms_norm(&self, normalized_shape: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(),
+                normalized_shape.len() as i64, opt_raw(weight), std::ptr::null(), o0))
+        }
     }
     /// Computes [`rms_norm`](Tensor::rms_norm) with options.
     #[inline]
-    pub fn rms_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>, opts: RmsNormOpts) -> Result<Tensor> {
+    pub fn rms_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>,
+        opts: RmsNormOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_rms_norm(c, self.raw(), normalized_shape.as_ptr(),
+                normalized_shape.len() as i64, opt_raw(weight), &opts.0, o0))
+        }
     }
     /// Layer normalization: (x - mean) / sqrt(variance + eps) \* weight + bias over the last
     /// dimensions, with the biased variance.
@@ -3319,15 +4212,24 @@ impl Tensor {
     /// - `weight`: of shape normalized_shape; none: 1
     /// - `bias`: of shape normalized_shape; none: 0
     #[inline]
-    pub fn layer_norm(&self, normalized_shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub fn layer_norm(&self, normalized_shape: &[i64], weight: Option<&Tensor>,
+        bias: Option<&Tensor>) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(),
+                normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), std::ptr::null(),
+                o0))
+        }
     }
     /// Computes [`layer_norm`](Tensor::layer_norm) with options.
     #[inline]
-    pub fn layer_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, opts: LayerNormOpts) -> Result<Tensor> {
+    pub fn layer_norm_with(&self, normalized_shape: &[i64], weight: Option<&Tensor>,
+        bias: Option<&Tensor>, opts: LayerNormOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(), normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(),
+                normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), &opts.0, o0))
+        }
     }
 }
 
@@ -3340,13 +4242,19 @@ impl Tensor {
     #[inline]
     pub fn max_pool1d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_max_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_max_pool1d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
     }
     /// Computes [`max_pool1d`](Tensor::max_pool1d) with options.
     #[inline]
     pub fn max_pool1d_with(&self, kernel_size: &[i64], opts: MaxPool1dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_max_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_max_pool1d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
     }
     /// Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
     ///
@@ -3356,14 +4264,21 @@ impl Tensor {
     pub fn max_pool1d_with_indices(&self, kernel_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_max_pool1d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_pool1d_with_indices(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`max_pool1d_with_indices`](Tensor::max_pool1d_with_indices) with options.
     #[inline]
-    pub fn max_pool1d_with_indices_with(&self, kernel_size: &[i64], opts: MaxPool1dWithIndicesOpts) -> Result<(Tensor, Tensor)> {
+    pub fn max_pool1d_with_indices_with(&self, kernel_size: &[i64], opts: MaxPool1dWithIndicesOpts)
+        -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_max_pool1d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_pool1d_with_indices(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
     /// Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
     ///
@@ -3373,13 +4288,19 @@ impl Tensor {
     #[inline]
     pub fn max_pool2d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
     }
     /// Computes [`max_pool2d`](Tensor::max_pool2d) with options.
     #[inline]
     pub fn max_pool2d_with(&self, kernel_size: &[i64], opts: MaxPool2dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_max_pool2d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
     }
     /// Returns the maximum of each window, like max_pool2d, and its index in the flattened last two
     /// dimensions.
@@ -3391,17 +4312,24 @@ impl Tensor {
     pub fn max_pool2d_with_indices(&self, kernel_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_max_pool2d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_pool2d_with_indices(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`max_pool2d_with_indices`](Tensor::max_pool2d_with_indices) with options.
     #[inline]
-    pub fn max_pool2d_with_indices_with(&self, kernel_size: &[i64], opts: MaxPool2dWithIndicesOpts) -> Result<(Tensor, Tensor)> {
+    pub fn max_pool2d_with_indices_with(&self, kernel_size: &[i64], opts: MaxPool2dWithIndicesOpts)
+        -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_max_pool2d_with_indices(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_pool2d_with_indices(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
-    /// Divides the last dimension evenly into output_size windows and returns the maximum of each and
-    /// its index.
+    /// Divides the last dimension evenly into output_size windows and returns the maximum of each
+    /// and its index.
     ///
     /// - `input`: (N, C, L) or (C, L)
     /// - `output_size`: number of windows
@@ -3409,10 +4337,13 @@ impl Tensor {
     pub fn adaptive_max_pool1d(&self, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_adaptive_max_pool1d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_adaptive_max_pool1d(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
-    /// Divides the last two dimensions evenly into output_size windows and returns the maximum of each
-    /// and its index in the flattened dimensions.
+    /// Divides the last two dimensions evenly into output_size windows and returns the maximum of
+    /// each and its index in the flattened dimensions.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `output_size`: numbers of windows along both dimensions, or one number for both
@@ -3420,7 +4351,10 @@ impl Tensor {
     pub fn adaptive_max_pool2d(&self, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_adaptive_max_pool2d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_adaptive_max_pool2d(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
     /// Returns the mean of each window of the last dimension.
     ///
@@ -3429,13 +4363,19 @@ impl Tensor {
     #[inline]
     pub fn avg_pool1d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_avg_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_avg_pool1d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
     }
     /// Computes [`avg_pool1d`](Tensor::avg_pool1d) with options.
     #[inline]
     pub fn avg_pool1d_with(&self, kernel_size: &[i64], opts: AvgPool1dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_avg_pool1d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_avg_pool1d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
     }
     /// Returns the mean of each window of the last two dimensions.
     ///
@@ -3445,13 +4385,19 @@ impl Tensor {
     #[inline]
     pub fn avg_pool2d(&self, kernel_size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
     }
     /// Computes [`avg_pool2d`](Tensor::avg_pool2d) with options.
     #[inline]
     pub fn avg_pool2d_with(&self, kernel_size: &[i64], opts: AvgPool2dOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_avg_pool2d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
     }
     /// Divides the last dimension evenly into output_size windows and returns the mean of each.
     ///
@@ -3460,23 +4406,30 @@ impl Tensor {
     #[inline]
     pub fn adaptive_avg_pool1d(&self, output_size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_adaptive_avg_pool1d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_adaptive_avg_pool1d(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, o0))
+        }
     }
-    /// Divides the last two dimensions evenly into output_size windows and returns the mean of each.
+    /// Divides the last two dimensions evenly into output_size windows and returns the mean of
+    /// each.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
     /// - `output_size`: numbers of windows along both dimensions, or one number for both
     #[inline]
     pub fn adaptive_avg_pool2d(&self, output_size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_adaptive_avg_pool2d(c, self.raw(), output_size.as_ptr(), output_size.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_adaptive_avg_pool2d(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, o0))
+        }
     }
 }
 
 /// # Random numbers
 impl Tensor {
-    /// Returns random numbers, uniformly distributed in \[0, 1), in the shape of self. The strides of a
-    /// dense self are kept.
+    /// Returns random numbers, uniformly distributed in \[0, 1), in the shape of self. The strides
+    /// of a dense self are kept.
     #[inline]
     pub fn rand_like(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -3488,8 +4441,8 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_rand_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns random numbers from the standard normal distribution in the shape of self. The strides
-    /// of a dense self are kept.
+    /// Returns random numbers from the standard normal distribution in the shape of self. The
+    /// strides of a dense self are kept.
     #[inline]
     pub fn randn_like(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -3501,8 +4454,8 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_randn_like(c, self.raw(), &opts.0, o0)) }
     }
-    /// Draws 1 with the probability given by each element of self, else 0. The result has the dtype of
-    /// self.
+    /// Draws 1 with the probability given by each element of self, else 0. The result has the dtype
+    /// of self.
     ///
     /// - `input`: probabilities in \[0, 1\]
     #[inline]
@@ -3516,19 +4469,23 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_bernoulli(c, self.raw(), &opts.0, o0)) }
     }
-    /// Computes [`bernoulli`](Tensor::bernoulli), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bernoulli`](Tensor::bernoulli), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bernoulli_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_bernoulli_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`bernoulli`](Tensor::bernoulli) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`bernoulli`](Tensor::bernoulli) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bernoulli_with_into(&self, opts: BernoulliOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3554,7 +4511,8 @@ impl Tensor {
     /// Computes [`bernoulli_p`](Tensor::bernoulli_p), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bernoulli")]
     #[inline]
     pub unsafe fn bernoulli_p_(&self, p: f64) -> Result<()> {
@@ -3564,7 +4522,8 @@ impl Tensor {
     /// Computes [`bernoulli_p`](Tensor::bernoulli_p) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "bernoulli")]
     #[inline]
     pub unsafe fn bernoulli_p_with_(&self, p: f64, opts: BernoulliPOpts) -> Result<()> {
@@ -3579,7 +4538,9 @@ impl Tensor {
     #[inline]
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_randint_like(c, self.raw(), low, high, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_randint_like(c, self.raw(), low, high, std::ptr::null(), o0))
+        }
     }
     /// Computes [`randint_like`](Tensor::randint_like) with options.
     #[inline]
@@ -3592,7 +4553,8 @@ impl Tensor {
     /// - `low`: smallest value
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn random_(&self, low: i64) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3601,14 +4563,15 @@ impl Tensor {
     /// Computes [`random_`](Tensor::random_) with options.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn random_with_(&self, low: i64, opts: RandomInplaceOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_random_(c, self.raw(), low, &opts.0)) }
     }
-    /// Draws from normal distributions with the given means and standard deviations, which broadcast.
-    /// The result has the dtype of mean.
+    /// Draws from normal distributions with the given means and standard deviations, which
+    /// broadcast. The result has the dtype of mean.
     ///
     /// - `mean`: means
     /// - `std`: standard deviations, at least 0
@@ -3626,18 +4589,24 @@ impl Tensor {
     /// Computes [`normal`](Tensor::normal), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn normal_into(&self, std: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_normal_into(c, self.raw(), std.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_normal_into(c, self.raw(), std.raw(), std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`normal`](Tensor::normal) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`normal`](Tensor::normal) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn normal_with_into(&self, std: &Tensor, opts: NormalOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn normal_with_into(&self, std: &Tensor, opts: NormalOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_normal_into(c, self.raw(), std.raw(), &opts.0, dst.raw())) }
     }
@@ -3658,23 +4627,30 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_normal_mean(c, self.raw(), std, &opts.0, o0)) }
     }
-    /// Computes [`normal_mean`](Tensor::normal_mean), into `dst`, which has the result's shape and dtype.
+    /// Computes [`normal_mean`](Tensor::normal_mean), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "normal")]
     #[inline]
     pub unsafe fn normal_mean_into(&self, std: f64, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_normal_mean_into(c, self.raw(), std, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_normal_mean_into(c, self.raw(), std, std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`normal_mean`](Tensor::normal_mean) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`normal_mean`](Tensor::normal_mean) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "normal")]
     #[inline]
-    pub unsafe fn normal_mean_with_into(&self, std: f64, opts: NormalMeanOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn normal_mean_with_into(&self, std: f64, opts: NormalMeanOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_normal_mean_into(c, self.raw(), std, &opts.0, dst.raw())) }
     }
@@ -3684,7 +4660,8 @@ impl Tensor {
     /// - `std`: standard deviation, at least 0
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn normal_(&self, mean: f64, std: f64) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3693,7 +4670,8 @@ impl Tensor {
     /// Computes [`normal_`](Tensor::normal_) with options.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn normal_with_(&self, mean: f64, std: f64, opts: NormalInplaceOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3705,7 +4683,8 @@ impl Tensor {
     /// - `high`: upper bound of the values, which it excludes
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn uniform_(&self, low: f64, high: f64) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3714,9 +4693,11 @@ impl Tensor {
     /// Computes [`uniform_`](Tensor::uniform_) with options.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn uniform_with_(&self, low: f64, high: f64, opts: UniformInplaceOpts) -> Result<()> {
+    pub unsafe fn uniform_with_(&self, low: f64, high: f64, opts: UniformInplaceOpts)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_uniform_(c, self.raw(), low, high, &opts.0)) }
     }
@@ -3726,7 +4707,8 @@ impl Tensor {
     /// - `lambd`: rate, greater than 0
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn exponential_(&self, lambd: f64) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3735,7 +4717,8 @@ impl Tensor {
     /// Computes [`exponential_`](Tensor::exponential_) with options.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn exponential_with_(&self, lambd: f64, opts: ExponentialInplaceOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3757,7 +4740,8 @@ impl Tensor {
     /// Computes [`dropout`](Tensor::dropout), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn dropout_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3766,7 +4750,8 @@ impl Tensor {
     /// Computes [`dropout`](Tensor::dropout) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn dropout_with_(&self, opts: DropoutOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -3780,31 +4765,50 @@ impl Tensor {
     #[inline]
     pub fn multinomial(&self, num_samples: i64, replacement: bool) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_multinomial(c, self.raw(), num_samples, replacement as i32, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_multinomial(c, self.raw(), num_samples, replacement as i32,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`multinomial`](Tensor::multinomial) with options.
     #[inline]
-    pub fn multinomial_with(&self, num_samples: i64, replacement: bool, opts: MultinomialOpts) -> Result<Tensor> {
+    pub fn multinomial_with(&self, num_samples: i64, replacement: bool, opts: MultinomialOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_multinomial(c, self.raw(), num_samples, replacement as i32, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_multinomial(c, self.raw(), num_samples, replacement as i32,
+                &opts.0, o0))
+        }
     }
-    /// Computes [`multinomial`](Tensor::multinomial), into `dst`, which has the result's shape and dtype.
+    /// Computes [`multinomial`](Tensor::multinomial), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn multinomial_into(&self, num_samples: i64, replacement: bool, dst: &Tensor) -> Result<()> {
+    pub unsafe fn multinomial_into(&self, num_samples: i64, replacement: bool, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_multinomial_into(c, self.raw(), num_samples, replacement as i32, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_multinomial_into(c, self.raw(), num_samples, replacement as i32,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`multinomial`](Tensor::multinomial) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`multinomial`](Tensor::multinomial) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn multinomial_with_into(&self, num_samples: i64, replacement: bool, opts: MultinomialOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn multinomial_with_into(&self, num_samples: i64, replacement: bool,
+        opts: MultinomialOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_multinomial_into(c, self.raw(), num_samples, replacement as i32, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_multinomial_into(c, self.raw(), num_samples, replacement as i32,
+                &opts.0, dst.raw()))
+        }
     }
 }
 
@@ -3829,34 +4833,50 @@ impl Tensor {
     #[inline]
     pub fn sum_dim(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_sum_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_sum_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`sum_dim`](Tensor::sum_dim) with options.
     #[doc(alias = "sum")]
     #[inline]
     pub fn sum_dim_with(&self, dim: &[i64], opts: SumDimOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_sum_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_sum_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
     }
     /// Computes [`sum_dim`](Tensor::sum_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "sum")]
     #[inline]
     pub unsafe fn sum_dim_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_sum_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_sum_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`sum_dim`](Tensor::sum_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`sum_dim`](Tensor::sum_dim) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "sum")]
     #[inline]
-    pub unsafe fn sum_dim_with_into(&self, dim: &[i64], opts: SumDimOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn sum_dim_with_into(&self, dim: &[i64], opts: SumDimOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_sum_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_sum_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
     /// Computes the mean of all elements.
     #[inline]
@@ -3877,44 +4897,60 @@ impl Tensor {
     #[inline]
     pub fn mean_dim(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_mean_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_mean_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`mean_dim`](Tensor::mean_dim) with options.
     #[doc(alias = "mean")]
     #[inline]
     pub fn mean_dim_with(&self, dim: &[i64], opts: MeanDimOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_mean_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_mean_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
     }
     /// Computes [`mean_dim`](Tensor::mean_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "mean")]
     #[inline]
     pub unsafe fn mean_dim_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_mean_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_mean_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`mean_dim`](Tensor::mean_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`mean_dim`](Tensor::mean_dim) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "mean")]
     #[inline]
-    pub unsafe fn mean_dim_with_into(&self, dim: &[i64], opts: MeanDimOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn mean_dim_with_into(&self, dim: &[i64], opts: MeanDimOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_mean_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_mean_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
-    /// Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient
-    /// equally.
+    /// Returns the maximum of all elements; nan if any element is nan. Equal maxima share the
+    /// gradient equally.
     #[inline]
     pub fn max(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_max(c, self.raw(), o0)) }
     }
-    /// Returns the maxima along dim and their indices. nan counts as the maximum; among equal elements
-    /// the first is taken.
+    /// Returns the maxima along dim and their indices. nan counts as the maximum; among equal
+    /// elements the first is taken.
     ///
     /// - `dim`: dimension to reduce
     #[doc(alias = "max")]
@@ -3922,7 +4958,10 @@ impl Tensor {
     pub fn max_dim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_max_dim(c, self.raw(), dim, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_dim(c, self.raw(), dim, std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`max_dim`](Tensor::max_dim) with options.
     #[doc(alias = "max")]
@@ -3930,37 +4969,51 @@ impl Tensor {
     pub fn max_dim_with(&self, dim: i64, opts: MaxDimOpts) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_max_dim(c, self.raw(), dim, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_dim(c, self.raw(), dim, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`max_dim`](Tensor::max_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "max")]
     #[inline]
-    pub unsafe fn max_dim_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn max_dim_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_max_dim_into(c, self.raw(), dim, std::ptr::null(), dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_max_dim_into(c, self.raw(), dim, std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Computes [`max_dim`](Tensor::max_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`max_dim`](Tensor::max_dim) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "max")]
     #[inline]
-    pub unsafe fn max_dim_with_into(&self, dim: i64, opts: MaxDimOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn max_dim_with_into(&self, dim: i64, opts: MaxDimOpts, dst_values: &Tensor,
+        dst_indices: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_max_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_max_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient
-    /// equally.
+    /// Returns the minimum of all elements; nan if any element is nan. Equal minima share the
+    /// gradient equally.
     #[inline]
     pub fn min(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_min(c, self.raw(), o0)) }
     }
-    /// Returns the minima along dim and their indices. nan counts as the minimum; among equal elements
-    /// the first is taken.
+    /// Returns the minima along dim and their indices. nan counts as the minimum; among equal
+    /// elements the first is taken.
     ///
     /// - `dim`: dimension to reduce
     #[doc(alias = "min")]
@@ -3968,7 +5021,10 @@ impl Tensor {
     pub fn min_dim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_min_dim(c, self.raw(), dim, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_min_dim(c, self.raw(), dim, std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`min_dim`](Tensor::min_dim) with options.
     #[doc(alias = "min")]
@@ -3976,30 +5032,44 @@ impl Tensor {
     pub fn min_dim_with(&self, dim: i64, opts: MinDimOpts) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_min_dim(c, self.raw(), dim, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_min_dim(c, self.raw(), dim, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`min_dim`](Tensor::min_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "min")]
     #[inline]
-    pub unsafe fn min_dim_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn min_dim_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_min_dim_into(c, self.raw(), dim, std::ptr::null(), dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_min_dim_into(c, self.raw(), dim, std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Computes [`min_dim`](Tensor::min_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`min_dim`](Tensor::min_dim) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "min")]
     #[inline]
-    pub unsafe fn min_dim_with_into(&self, dim: i64, opts: MinDimOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn min_dim_with_into(&self, dim: i64, opts: MinDimOpts, dst_values: &Tensor,
+        dst_indices: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_min_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_min_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
-    /// taken.
+    /// Returns the indices of the maxima. nan counts as the maximum; among equal elements the first
+    /// is taken.
     #[inline]
     pub fn argmax(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4014,16 +5084,19 @@ impl Tensor {
     /// Computes [`argmax`](Tensor::argmax), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn argmax_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_argmax_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`argmax`](Tensor::argmax) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`argmax`](Tensor::argmax) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn argmax_with_into(&self, opts: ArgmaxOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4042,34 +5115,50 @@ impl Tensor {
     #[inline]
     pub fn any_dim(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_any_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_any_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`any_dim`](Tensor::any_dim) with options.
     #[doc(alias = "any")]
     #[inline]
     pub fn any_dim_with(&self, dim: &[i64], opts: AnyDimOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_any_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_any_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
     }
     /// Computes [`any_dim`](Tensor::any_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "any")]
     #[inline]
     pub unsafe fn any_dim_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_any_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_any_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`any_dim`](Tensor::any_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`any_dim`](Tensor::any_dim) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "any")]
     #[inline]
-    pub unsafe fn any_dim_with_into(&self, dim: &[i64], opts: AnyDimOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn any_dim_with_into(&self, dim: &[i64], opts: AnyDimOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_any_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_any_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
     /// Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
     #[inline]
@@ -4084,98 +5173,144 @@ impl Tensor {
     #[inline]
     pub fn all_dim(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_all_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_all_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`all_dim`](Tensor::all_dim) with options.
     #[doc(alias = "all")]
     #[inline]
     pub fn all_dim_with(&self, dim: &[i64], opts: AllDimOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_all_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_all_dim(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
     }
     /// Computes [`all_dim`](Tensor::all_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "all")]
     #[inline]
     pub unsafe fn all_dim_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_all_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_all_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`all_dim`](Tensor::all_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`all_dim`](Tensor::all_dim) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "all")]
     #[inline]
-    pub unsafe fn all_dim_with_into(&self, dim: &[i64], opts: AllDimOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn all_dim_with_into(&self, dim: &[i64], opts: AllDimOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_all_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_all_dim_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
-    /// Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
+    /// Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient
+    /// equally.
     ///
     /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn amax(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_amax(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_amax(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`amax`](Tensor::amax) with options.
     #[inline]
     pub fn amax_with(&self, dim: &[i64], opts: AmaxOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_amax(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_amax(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0))
+        }
     }
     /// Computes [`amax`](Tensor::amax), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn amax_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_amax_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_amax_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`amax`](Tensor::amax) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`amax`](Tensor::amax) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn amax_with_into(&self, dim: &[i64], opts: AmaxOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_amax_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_amax_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
-    /// Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
+    /// Returns the minima over dim; nan if any element is nan. Equal minima share the gradient
+    /// equally.
     ///
     /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn amin(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_amin(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_amin(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`amin`](Tensor::amin) with options.
     #[inline]
     pub fn amin_with(&self, dim: &[i64], opts: AminOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_amin(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_amin(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0))
+        }
     }
     /// Computes [`amin`](Tensor::amin), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn amin_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_amin_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_amin_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`amin`](Tensor::amin) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`amin`](Tensor::amin) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn amin_with_into(&self, dim: &[i64], opts: AminOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_amin_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_amin_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
     /// Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
     ///
@@ -4183,31 +5318,48 @@ impl Tensor {
     #[inline]
     pub fn logsumexp(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_logsumexp(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_logsumexp(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`logsumexp`](Tensor::logsumexp) with options.
     #[inline]
     pub fn logsumexp_with(&self, dim: &[i64], opts: LogsumexpOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_logsumexp(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_logsumexp(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
     }
-    /// Computes [`logsumexp`](Tensor::logsumexp), into `dst`, which has the result's shape and dtype.
+    /// Computes [`logsumexp`](Tensor::logsumexp), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn logsumexp_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_logsumexp_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_logsumexp_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`logsumexp`](Tensor::logsumexp) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`logsumexp`](Tensor::logsumexp) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn logsumexp_with_into(&self, dim: &[i64], opts: LogsumexpOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn logsumexp_with_into(&self, dim: &[i64], opts: LogsumexpOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_logsumexp_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_logsumexp_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
     /// Computes variances over dim: the sum of the squared distances from the mean, divided by n -
     /// correction.
@@ -4216,31 +5368,45 @@ impl Tensor {
     #[inline]
     pub fn var(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_var(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_var(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`var`](Tensor::var) with options.
     #[inline]
     pub fn var_with(&self, dim: &[i64], opts: VarOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_var(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_var(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0))
+        }
     }
     /// Computes [`var`](Tensor::var), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn var_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_var_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_var_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`var`](Tensor::var) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`var`](Tensor::var) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn var_with_into(&self, dim: &[i64], opts: VarOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_var_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_var_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
     /// Computes standard deviations over dim: the square roots of var. The gradient is 0 where the
     /// variance is 0.
@@ -4249,31 +5415,45 @@ impl Tensor {
     #[inline]
     pub fn std(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_std(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_std(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`std`](Tensor::std) with options.
     #[inline]
     pub fn std_with(&self, dim: &[i64], opts: StdOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_std(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_std(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0))
+        }
     }
     /// Computes [`std`](Tensor::std), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn std_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_std_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_std_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`std`](Tensor::std) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`std`](Tensor::std) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn std_with_into(&self, dim: &[i64], opts: StdOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_std_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_std_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
     /// Computes variances, as var does, and means over dim.
     ///
@@ -4282,14 +5462,20 @@ impl Tensor {
     pub fn var_mean(&self, dim: &[i64]) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_var_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_var_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`var_mean`](Tensor::var_mean) with options.
     #[inline]
     pub fn var_mean_with(&self, dim: &[i64], opts: VarMeanOpts) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_var_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_var_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
     }
     /// Computes the product of all elements.
     #[inline]
@@ -4322,25 +5508,29 @@ impl Tensor {
     /// Computes [`prod_dim`](Tensor::prod_dim), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "prod")]
     #[inline]
     pub unsafe fn prod_dim_into(&self, dim: i64, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_prod_dim_into(c, self.raw(), dim, std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`prod_dim`](Tensor::prod_dim) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`prod_dim`](Tensor::prod_dim) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[doc(alias = "prod")]
     #[inline]
-    pub unsafe fn prod_dim_with_into(&self, dim: i64, opts: ProdDimOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn prod_dim_with_into(&self, dim: i64, opts: ProdDimOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_prod_dim_into(c, self.raw(), dim, &opts.0, dst.raw())) }
     }
-    /// Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
-    /// taken.
+    /// Returns the indices of the minima. nan counts as the minimum; among equal elements the first
+    /// is taken.
     #[inline]
     pub fn argmin(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4355,54 +5545,73 @@ impl Tensor {
     /// Computes [`argmin`](Tensor::argmin), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn argmin_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_argmin_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`argmin`](Tensor::argmin) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`argmin`](Tensor::argmin) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn argmin_with_into(&self, opts: ArgminOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_argmin_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf
-    /// give the maximum and minimum of |x|.
+    /// Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and
+    /// -inf give the maximum and minimum of |x|.
     ///
     /// - `p`: order of the norm
     /// - `dim`: dimensions to reduce; an empty list: all dimensions
     #[inline]
     pub fn norm(&self, p: f64, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_norm(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_norm(c, self.raw(), p, dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`norm`](Tensor::norm) with options.
     #[inline]
     pub fn norm_with(&self, p: f64, dim: &[i64], opts: NormOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_norm(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_norm(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
     }
     /// Computes [`norm`](Tensor::norm), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn norm_into(&self, p: f64, dim: &[i64], dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_norm_into(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_norm_into(c, self.raw(), p, dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`norm`](Tensor::norm) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`norm`](Tensor::norm) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn norm_with_into(&self, p: f64, dim: &[i64], opts: NormOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn norm_with_into(&self, p: f64, dim: &[i64], opts: NormOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_norm_into(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_norm_into(c, self.raw(), p, dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
     }
 }
 
@@ -4415,13 +5624,19 @@ impl Tensor {
     #[inline]
     pub fn interpolate(&self, size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_interpolate(c, self.raw(), size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_interpolate(c, self.raw(), size.as_ptr(), size.len() as i64,
+                std::ptr::null(), o0))
+        }
     }
     /// Computes [`interpolate`](Tensor::interpolate) with options.
     #[inline]
     pub fn interpolate_with(&self, size: &[i64], opts: InterpolateOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_interpolate(c, self.raw(), size.as_ptr(), size.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_interpolate(c, self.raw(), size.as_ptr(), size.len() as i64,
+                &opts.0, o0))
+        }
     }
 }
 
@@ -4444,7 +5659,8 @@ impl Tensor {
     /// Computes [`cumsum`](Tensor::cumsum), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumsum_(&self, dim: i64) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4453,7 +5669,8 @@ impl Tensor {
     /// Computes [`cumsum`](Tensor::cumsum) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumsum_with_(&self, dim: i64, opts: CumsumOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4462,16 +5679,19 @@ impl Tensor {
     /// Computes [`cumsum`](Tensor::cumsum), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumsum_into(&self, dim: i64, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cumsum_into(c, self.raw(), dim, std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`cumsum`](Tensor::cumsum) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`cumsum`](Tensor::cumsum) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumsum_with_into(&self, dim: i64, opts: CumsumOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4494,7 +5714,8 @@ impl Tensor {
     /// Computes [`cumprod`](Tensor::cumprod), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumprod_(&self, dim: i64) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4503,7 +5724,8 @@ impl Tensor {
     /// Computes [`cumprod`](Tensor::cumprod) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumprod_with_(&self, dim: i64, opts: CumprodOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4512,18 +5734,22 @@ impl Tensor {
     /// Computes [`cumprod`](Tensor::cumprod), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cumprod_into(&self, dim: i64, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cumprod_into(c, self.raw(), dim, std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`cumprod`](Tensor::cumprod) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`cumprod`](Tensor::cumprod) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn cumprod_with_into(&self, dim: i64, opts: CumprodOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn cumprod_with_into(&self, dim: i64, opts: CumprodOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cumprod_into(c, self.raw(), dim, &opts.0, dst.raw())) }
     }
@@ -4548,18 +5774,22 @@ impl Tensor {
     /// Computes [`softmax`](Tensor::softmax), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn softmax_into(&self, dim: i64, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_softmax_into(c, self.raw(), dim, std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`softmax`](Tensor::softmax) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`softmax`](Tensor::softmax) with options, into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn softmax_with_into(&self, dim: i64, opts: SoftmaxOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn softmax_with_into(&self, dim: i64, opts: SoftmaxOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_softmax_into(c, self.raw(), dim, &opts.0, dst.raw())) }
     }
@@ -4591,21 +5821,28 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_log_softmax(c, self.raw(), dim, &opts.0, o0)) }
     }
-    /// Computes [`log_softmax`](Tensor::log_softmax), into `dst`, which has the result's shape and dtype.
+    /// Computes [`log_softmax`](Tensor::log_softmax), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log_softmax_into(&self, dim: i64, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_log_softmax_into(c, self.raw(), dim, std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_log_softmax_into(c, self.raw(), dim, std::ptr::null(), dst.raw()))
+        }
     }
-    /// Computes [`log_softmax`](Tensor::log_softmax) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`log_softmax`](Tensor::log_softmax) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn log_softmax_with_into(&self, dim: i64, opts: LogSoftmaxOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn log_softmax_with_into(&self, dim: i64, opts: LogSoftmaxOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_log_softmax_into(c, self.raw(), dim, &opts.0, dst.raw())) }
     }
@@ -4613,41 +5850,56 @@ impl Tensor {
 
 /// # Sorting and searching
 impl Tensor {
-    /// Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is
-    /// larger than all other values.
+    /// Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan
+    /// is larger than all other values.
     #[inline]
     pub fn sort(&self) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_sort(c, self.raw(), std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_sort(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`sort`](Tensor::sort) with options.
     #[inline]
     pub fn sort_with(&self, opts: SortOpts) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_sort(c, self.raw(), &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_sort(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`sort`](Tensor::sort), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sort_into(&self, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_sort_into(c, self.raw(), std::ptr::null(), dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_sort_into(c, self.raw(), std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Computes [`sort`](Tensor::sort) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`sort`](Tensor::sort) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn sort_with_into(&self, opts: SortOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn sort_with_into(&self, opts: SortOpts, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_sort_into(c, self.raw(), &opts.0, dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_sort_into(c, self.raw(), &opts.0, dst_values.raw(), dst_indices.raw()))
+        }
     }
-    /// Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than
-    /// all other values.
+    /// Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger
+    /// than all other values.
     #[inline]
     pub fn argsort(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4667,41 +5919,61 @@ impl Tensor {
     pub fn topk(&self, k: i64) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_topk(c, self.raw(), k, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_topk(c, self.raw(), k, std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`topk`](Tensor::topk) with options.
     #[inline]
     pub fn topk_with(&self, k: i64, opts: TopkOpts) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_topk(c, self.raw(), k, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_topk(c, self.raw(), k, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
     }
     /// Computes [`topk`](Tensor::topk), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn topk_into(&self, k: i64, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn topk_into(&self, k: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_topk_into(c, self.raw(), k, std::ptr::null(), dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_topk_into(c, self.raw(), k, std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Computes [`topk`](Tensor::topk) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`topk`](Tensor::topk) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn topk_with_into(&self, k: i64, opts: TopkOpts, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+    pub unsafe fn topk_with_into(&self, k: i64, opts: TopkOpts, dst_values: &Tensor,
+        dst_indices: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_topk_into(c, self.raw(), k, &opts.0, dst_values.raw(), dst_indices.raw())) }
+        unsafe {
+            call(|c| sys::tt_topk_into(c, self.raw(), k, &opts.0, dst_values.raw(),
+                dst_indices.raw()))
+        }
     }
-    /// Finds the positions in sorted_sequence at which inserting the elements of self keeps the order:
-    /// the number of elements less than each.
+    /// Finds the positions in sorted_sequence at which inserting the elements of self keeps the
+    /// order: the number of elements less than each.
     ///
-    /// - `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of self
+    /// - `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of
+    ///   self
     #[inline]
     pub fn searchsorted(&self, input: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_searchsorted(c, self.raw(), input.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_searchsorted(c, self.raw(), input.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`searchsorted`](Tensor::searchsorted) with options.
     #[inline]
@@ -4709,23 +5981,33 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_searchsorted(c, self.raw(), input.raw(), &opts.0, o0)) }
     }
-    /// Computes [`searchsorted`](Tensor::searchsorted), into `dst`, which has the result's shape and dtype.
+    /// Computes [`searchsorted`](Tensor::searchsorted), into `dst`, which has the result's shape
+    /// and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn searchsorted_into(&self, input: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), std::ptr::null(),
+                dst.raw()))
+        }
     }
-    /// Computes [`searchsorted`](Tensor::searchsorted) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`searchsorted`](Tensor::searchsorted) with options, into `dst`, which has the
+    /// result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn searchsorted_with_into(&self, input: &Tensor, opts: SearchsortedOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn searchsorted_with_into(&self, input: &Tensor, opts: SearchsortedOpts,
+        dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_searchsorted_into(c, self.raw(), input.raw(), &opts.0, dst.raw()))
+        }
     }
     /// Returns the index of the bucket of each element: the number of boundaries less than it.
     ///
@@ -4733,7 +6015,9 @@ impl Tensor {
     #[inline]
     pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_bucketize(c, self.raw(), boundaries.raw(), std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_bucketize(c, self.raw(), boundaries.raw(), std::ptr::null(), o0))
+        }
     }
     /// Computes [`bucketize`](Tensor::bucketize) with options.
     #[inline]
@@ -4741,23 +6025,33 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_bucketize(c, self.raw(), boundaries.raw(), &opts.0, o0)) }
     }
-    /// Computes [`bucketize`](Tensor::bucketize), into `dst`, which has the result's shape and dtype.
+    /// Computes [`bucketize`](Tensor::bucketize), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn bucketize_into(&self, boundaries: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), std::ptr::null(), dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), std::ptr::null(),
+                dst.raw()))
+        }
     }
-    /// Computes [`bucketize`](Tensor::bucketize) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`bucketize`](Tensor::bucketize) with options, into `dst`, which has the result's
+    /// shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
-    pub unsafe fn bucketize_with_into(&self, boundaries: &Tensor, opts: BucketizeOpts, dst: &Tensor) -> Result<()> {
+    pub unsafe fn bucketize_with_into(&self, boundaries: &Tensor, opts: BucketizeOpts, dst: &Tensor)
+        -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
-        unsafe { call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), &opts.0, dst.raw())) }
+        unsafe {
+            call(|c| sys::tt_bucketize_into(c, self.raw(), boundaries.raw(), &opts.0, dst.raw()))
+        }
     }
     /// Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct;
     /// results that are not requested are empty.
@@ -4765,14 +6059,20 @@ impl Tensor {
     pub fn unique(&self) -> Result<(Tensor, Tensor, Tensor)> {
         let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_unique(c, self.raw(), std::ptr::null(), o0, &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_unique(c, self.raw(), std::ptr::null(), o0, &mut o1,
+                &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
     }
     /// Computes [`unique`](Tensor::unique) with options.
     #[inline]
     pub fn unique_with(&self, opts: UniqueOpts) -> Result<(Tensor, Tensor, Tensor)> {
         let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { Ok((call1(|c, o0| sys::tt_unique(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2))) }
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_unique(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?,
+                Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
     }
 }
 
@@ -4787,7 +6087,8 @@ impl Tensor {
     /// Computes [`exp`](Tensor::exp), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn exp_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4796,7 +6097,8 @@ impl Tensor {
     /// Computes [`exp`](Tensor::exp), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn exp_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4811,7 +6113,8 @@ impl Tensor {
     /// Computes [`log`](Tensor::log), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4820,7 +6123,8 @@ impl Tensor {
     /// Computes [`log`](Tensor::log), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4835,7 +6139,8 @@ impl Tensor {
     /// Computes [`tanh`](Tensor::tanh), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tanh_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4844,7 +6149,8 @@ impl Tensor {
     /// Computes [`tanh`](Tensor::tanh), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tanh_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4859,7 +6165,8 @@ impl Tensor {
     /// Computes [`sigmoid`](Tensor::sigmoid), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sigmoid_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4868,14 +6175,15 @@ impl Tensor {
     /// Computes [`sigmoid`](Tensor::sigmoid), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sigmoid_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_sigmoid_into(c, self.raw(), dst.raw())) }
     }
-    /// Computes the absolute value, elementwise. For complex elements it is the modulus, which is real.
-    /// The gradient at 0 is 0.
+    /// Computes the absolute value, elementwise. For complex elements it is the modulus, which is
+    /// real. The gradient at 0 is 0.
     #[inline]
     pub fn abs(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4884,7 +6192,8 @@ impl Tensor {
     /// Computes [`abs`](Tensor::abs), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn abs_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4893,13 +6202,15 @@ impl Tensor {
     /// Computes [`abs`](Tensor::abs), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn abs_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_abs_into(c, self.raw(), dst.raw())) }
     }
-    /// Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
+    /// Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
+    /// supported.
     #[inline]
     pub fn sign(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4908,7 +6219,8 @@ impl Tensor {
     /// Computes [`sign`](Tensor::sign), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sign_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4917,7 +6229,8 @@ impl Tensor {
     /// Computes [`sign`](Tensor::sign), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sign_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4932,7 +6245,8 @@ impl Tensor {
     /// Computes [`sqrt`](Tensor::sqrt), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sqrt_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4941,7 +6255,8 @@ impl Tensor {
     /// Computes [`sqrt`](Tensor::sqrt), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sqrt_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4956,7 +6271,8 @@ impl Tensor {
     /// Computes [`rsqrt`](Tensor::rsqrt), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn rsqrt_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4965,7 +6281,8 @@ impl Tensor {
     /// Computes [`rsqrt`](Tensor::rsqrt), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn rsqrt_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4980,7 +6297,8 @@ impl Tensor {
     /// Computes [`square`](Tensor::square), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn square_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -4989,7 +6307,8 @@ impl Tensor {
     /// Computes [`square`](Tensor::square), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn square_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5004,16 +6323,19 @@ impl Tensor {
     /// Computes [`reciprocal`](Tensor::reciprocal), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn reciprocal_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_reciprocal_(c, self.raw())) }
     }
-    /// Computes [`reciprocal`](Tensor::reciprocal), into `dst`, which has the result's shape and dtype.
+    /// Computes [`reciprocal`](Tensor::reciprocal), into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn reciprocal_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5028,7 +6350,8 @@ impl Tensor {
     /// Computes [`exp2`](Tensor::exp2), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn exp2_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5037,7 +6360,8 @@ impl Tensor {
     /// Computes [`exp2`](Tensor::exp2), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn exp2_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5052,7 +6376,8 @@ impl Tensor {
     /// Computes [`expm1`](Tensor::expm1), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn expm1_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5061,7 +6386,8 @@ impl Tensor {
     /// Computes [`expm1`](Tensor::expm1), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn expm1_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5076,7 +6402,8 @@ impl Tensor {
     /// Computes [`log2`](Tensor::log2), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log2_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5085,7 +6412,8 @@ impl Tensor {
     /// Computes [`log2`](Tensor::log2), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log2_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5100,7 +6428,8 @@ impl Tensor {
     /// Computes [`log10`](Tensor::log10), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log10_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5109,7 +6438,8 @@ impl Tensor {
     /// Computes [`log10`](Tensor::log10), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log10_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5124,7 +6454,8 @@ impl Tensor {
     /// Computes [`log1p`](Tensor::log1p), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log1p_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5133,7 +6464,8 @@ impl Tensor {
     /// Computes [`log1p`](Tensor::log1p), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn log1p_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5148,7 +6480,8 @@ impl Tensor {
     /// Computes [`sin`](Tensor::sin), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sin_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5157,7 +6490,8 @@ impl Tensor {
     /// Computes [`sin`](Tensor::sin), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sin_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5172,7 +6506,8 @@ impl Tensor {
     /// Computes [`cos`](Tensor::cos), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cos_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5181,7 +6516,8 @@ impl Tensor {
     /// Computes [`cos`](Tensor::cos), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cos_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5196,7 +6532,8 @@ impl Tensor {
     /// Computes [`tan`](Tensor::tan), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tan_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5205,7 +6542,8 @@ impl Tensor {
     /// Computes [`tan`](Tensor::tan), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn tan_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5220,7 +6558,8 @@ impl Tensor {
     /// Computes [`asin`](Tensor::asin), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn asin_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5229,7 +6568,8 @@ impl Tensor {
     /// Computes [`asin`](Tensor::asin), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn asin_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5244,7 +6584,8 @@ impl Tensor {
     /// Computes [`acos`](Tensor::acos), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn acos_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5253,7 +6594,8 @@ impl Tensor {
     /// Computes [`acos`](Tensor::acos), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn acos_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5268,7 +6610,8 @@ impl Tensor {
     /// Computes [`atan`](Tensor::atan), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn atan_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5277,7 +6620,8 @@ impl Tensor {
     /// Computes [`atan`](Tensor::atan), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn atan_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5292,7 +6636,8 @@ impl Tensor {
     /// Computes [`sinh`](Tensor::sinh), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sinh_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5301,7 +6646,8 @@ impl Tensor {
     /// Computes [`sinh`](Tensor::sinh), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn sinh_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5316,7 +6662,8 @@ impl Tensor {
     /// Computes [`cosh`](Tensor::cosh), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cosh_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5325,14 +6672,15 @@ impl Tensor {
     /// Computes [`cosh`](Tensor::cosh), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn cosh_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cosh_into(c, self.raw(), dst.raw())) }
     }
-    /// Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to
-    /// x.
+    /// Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from
+    /// 0 to x.
     #[inline]
     pub fn erf(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5341,7 +6689,8 @@ impl Tensor {
     /// Computes [`erf`](Tensor::erf), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn erf_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5350,7 +6699,8 @@ impl Tensor {
     /// Computes [`erf`](Tensor::erf), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn erf_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5365,7 +6715,8 @@ impl Tensor {
     /// Computes [`erfc`](Tensor::erfc), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn erfc_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5374,7 +6725,8 @@ impl Tensor {
     /// Computes [`erfc`](Tensor::erfc), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn erfc_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5389,7 +6741,8 @@ impl Tensor {
     /// Computes [`floor`](Tensor::floor), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn floor_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5398,7 +6751,8 @@ impl Tensor {
     /// Computes [`floor`](Tensor::floor), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn floor_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5413,7 +6767,8 @@ impl Tensor {
     /// Computes [`ceil`](Tensor::ceil), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn ceil_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5422,7 +6777,8 @@ impl Tensor {
     /// Computes [`ceil`](Tensor::ceil), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn ceil_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5437,7 +6793,8 @@ impl Tensor {
     /// Computes [`trunc`](Tensor::trunc), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn trunc_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5446,14 +6803,15 @@ impl Tensor {
     /// Computes [`trunc`](Tensor::trunc), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn trunc_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_trunc_into(c, self.raw(), dst.raw())) }
     }
-    /// Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded
-    /// to even. Integer tensors are unchanged and take no decimals.
+    /// Rounds each element to the nearest integer, or to the given number of decimals; ties are
+    /// rounded to even. Integer tensors are unchanged and take no decimals.
     #[inline]
     pub fn round(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5468,7 +6826,8 @@ impl Tensor {
     /// Computes [`round`](Tensor::round), in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn round_(&self) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5477,7 +6836,8 @@ impl Tensor {
     /// Computes [`round`](Tensor::round) with options, in place.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn round_with_(&self, opts: RoundOpts) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5486,16 +6846,19 @@ impl Tensor {
     /// Computes [`round`](Tensor::round), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn round_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_round_into(c, self.raw(), std::ptr::null(), dst.raw())) }
     }
-    /// Computes [`round`](Tensor::round) with options, into `dst`, which has the result's shape and dtype.
+    /// Computes [`round`](Tensor::round) with options, into `dst`, which has the result's shape and
+    /// dtype.
     ///
     /// # Safety
-    /// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
     #[inline]
     pub unsafe fn round_with_into(&self, opts: RoundOpts, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -5513,8 +6876,8 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_isinf(c, self.raw(), o0)) }
     }
-    /// Tests whether each element is neither infinite nor nan; for complex elements, whether both parts
-    /// are finite.
+    /// Tests whether each element is neither infinite nor nan; for complex elements, whether both
+    /// parts are finite.
     #[inline]
     pub fn isfinite(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5524,8 +6887,8 @@ impl Tensor {
 
 /// # Views
 impl Tensor {
-    /// Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies
-    /// in that case.
+    /// Returns a view of self with another shape. Fails if the strides do not allow it; reshape
+    /// copies in that case.
     ///
     /// - `size`: sizes of the view; one of them may be -1 and is inferred
     #[inline]
@@ -5539,7 +6902,9 @@ impl Tensor {
     #[inline]
     pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_reshape(c, self.raw(), shape.as_ptr(), shape.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_reshape(c, self.raw(), shape.as_ptr(), shape.len() as i64, o0))
+        }
     }
     /// Returns a view with two dimensions swapped.
     ///
@@ -5550,8 +6915,8 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_transpose(c, self.raw(), dim0, dim1, o0)) }
     }
-    /// Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
-    /// as they are.
+    /// Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are
+    /// returned as they are.
     #[inline]
     pub fn t(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5564,16 +6929,20 @@ impl Tensor {
     #[inline]
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_permute(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_permute(c, self.raw(), dims.as_ptr(), dims.len() as i64, o0))
+        }
     }
-    /// Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
-    /// dimensions are added in front.
+    /// Returns a view in which dimensions of size 1 are expanded to larger sizes without copying.
+    /// New dimensions are added in front.
     ///
     /// - `size`: sizes of the view; -1 keeps a size
     #[inline]
     pub fn expand(&self, size: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_expand(c, self.raw(), size.as_ptr(), size.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_expand(c, self.raw(), size.as_ptr(), size.len() as i64, o0))
+        }
     }
     /// Returns a view without the dimensions of size 1.
     #[inline]
@@ -5588,7 +6957,9 @@ impl Tensor {
     #[inline]
     pub fn squeeze_dims(&self, dim: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_squeeze_dims(c, self.raw(), dim.as_ptr(), dim.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_squeeze_dims(c, self.raw(), dim.as_ptr(), dim.len() as i64, o0))
+        }
     }
     /// Returns a view with a new dimension of size 1.
     ///
@@ -5628,24 +6999,31 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_slice(c, self.raw(), dim, &opts.0, o0)) }
     }
-    /// Returns a view of the storage of self with the given sizes and strides. Every element must be
-    /// inside the storage.
+    /// Returns a view of the storage of self with the given sizes and strides. Every element must
+    /// be inside the storage.
     ///
     /// - `size`: sizes of the view
     /// - `stride`: strides of the view, in elements
     #[inline]
     pub fn as_strided(&self, size: &[i64], stride: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64, stride.as_ptr(), stride.len() as i64, std::ptr::null(), o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64,
+                stride.as_ptr(), stride.len() as i64, std::ptr::null(), o0))
+        }
     }
     /// Computes [`as_strided`](Tensor::as_strided) with options.
     #[inline]
-    pub fn as_strided_with(&self, size: &[i64], stride: &[i64], opts: AsStridedOpts) -> Result<Tensor> {
+    pub fn as_strided_with(&self, size: &[i64], stride: &[i64], opts: AsStridedOpts)
+        -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64, stride.as_ptr(), stride.len() as i64, &opts.0, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_as_strided(c, self.raw(), size.as_ptr(), size.len() as i64,
+                stride.as_ptr(), stride.len() as i64, &opts.0, o0))
+        }
     }
-    /// Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy.
-    /// A 0-dim tensor becomes 1-D.
+    /// Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a
+    /// copy. A 0-dim tensor becomes 1-D.
     #[inline]
     pub fn flatten(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5660,18 +7038,24 @@ impl Tensor {
     /// Returns a view in which dim is split into several dimensions.
     ///
     /// - `dim`: dimension to split
-    /// - `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
-    ///   and is inferred
+    /// - `sizes`: sizes of the new dimensions, whose product is the size of dim; one of them may be
+    ///   -1 and is inferred
     #[inline]
     pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, o0| sys::tt_unflatten(c, self.raw(), dim, sizes.as_ptr(), sizes.len() as i64, o0)) }
+        unsafe {
+            call1(|c, o0| sys::tt_unflatten(c, self.raw(), dim, sizes.as_ptr(), sizes.len() as i64,
+                o0))
+        }
     }
     /// Returns a view of each index of dim, without that dimension.
     #[inline]
     pub fn unbind(&self) -> Result<Vec<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_list(|c, outs, cap, n| sys::tt_unbind(c, self.raw(), std::ptr::null(), outs, cap, n)) }
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_unbind(c, self.raw(), std::ptr::null(), outs, cap,
+                n))
+        }
     }
     /// Computes [`unbind`](Tensor::unbind) with options.
     #[inline]
@@ -5689,8 +7073,8 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_narrow(c, self.raw(), dim, start, length, o0)) }
     }
-    /// Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the
-    /// last dimension of the view.
+    /// Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is
+    /// the last dimension of the view.
     #[inline]
     pub fn diagonal(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5710,18 +7094,29 @@ impl Tensor {
 pub fn pow_base(input: impl Into<Scalar>, exponent: &Tensor) -> Result<Tensor> {
     let input = input.into();
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| match input { Scalar::Float(v) => sys::tt_pow_base_f64(c, v, exponent.raw(), o0), Scalar::Int(v) => sys::tt_pow_base_i64(c, v, exponent.raw(), o0), _ => sys::tt_pow_base_scalar(c, &input.raw(), exponent.raw(), o0) }) }
+    unsafe {
+        call1(|c, o0| match input { Scalar::Float(v) => sys::tt_pow_base_f64(c, v, exponent.raw(),
+            o0), Scalar::Int(v) => sys::tt_pow_base_i64(c, v, exponent.raw(), o0),
+            _ => sys::tt_pow_base_scalar(c, &input.raw(), exponent.raw(), o0) })
+    }
 }
 /// Computes [`pow_base`], into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[doc(alias = "pow")]
 #[inline]
-pub unsafe fn pow_base_into(input: impl Into<Scalar>, exponent: &Tensor, dst: &Tensor) -> Result<()> {
+pub unsafe fn pow_base_into(input: impl Into<Scalar>, exponent: &Tensor, dst: &Tensor)
+    -> Result<()> {
     let input = input.into();
     // SAFETY: as above, and the caller ensures what "Safety" says.
-    unsafe { call(|c| match input { Scalar::Float(v) => sys::tt_pow_base_f64_into(c, v, exponent.raw(), dst.raw()), Scalar::Int(v) => sys::tt_pow_base_i64_into(c, v, exponent.raw(), dst.raw()), _ => sys::tt_pow_base_scalar_into(c, &input.raw(), exponent.raw(), dst.raw()) }) }
+    unsafe {
+        call(|c| match input { Scalar::Float(v) => sys::tt_pow_base_f64_into(c, v, exponent.raw(),
+            dst.raw()), Scalar::Int(v) => sys::tt_pow_base_i64_into(c, v, exponent.raw(),
+            dst.raw()), _ => sys::tt_pow_base_scalar_into(c, &input.raw(), exponent.raw(),
+            dst.raw()) })
+    }
 }
 /// Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D
 /// tensors without elements are skipped.
@@ -5731,34 +7126,49 @@ pub unsafe fn pow_base_into(input: impl Into<Scalar>, exponent: &Tensor, dst: &T
 pub fn cat(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
     let tensors = raw_list(tensors);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_cat(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_cat(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            std::ptr::null(), o0))
+    }
 }
 /// Computes [`cat`] with options.
 #[inline]
 pub fn cat_with(tensors: &[impl Borrow<Tensor>], opts: CatOpts) -> Result<Tensor> {
     let tensors = raw_list(tensors);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_cat(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, &opts.0, o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_cat(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            &opts.0, o0))
+    }
 }
 /// Computes [`cat`], into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[inline]
 pub unsafe fn cat_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
     let tensors = raw_list(tensors);
     // SAFETY: as above, and the caller ensures what "Safety" says.
-    unsafe { call(|c| sys::tt_cat_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, std::ptr::null(), dst.raw())) }
+    unsafe {
+        call(|c| sys::tt_cat_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            std::ptr::null(), dst.raw()))
+    }
 }
 /// Computes [`cat`] with options, into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[inline]
-pub unsafe fn cat_with_into(tensors: &[impl Borrow<Tensor>], opts: CatOpts, dst: &Tensor) -> Result<()> {
+pub unsafe fn cat_with_into(tensors: &[impl Borrow<Tensor>], opts: CatOpts, dst: &Tensor)
+    -> Result<()> {
     let tensors = raw_list(tensors);
     // SAFETY: as above, and the caller ensures what "Safety" says.
-    unsafe { call(|c| sys::tt_cat_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, &opts.0, dst.raw())) }
+    unsafe {
+        call(|c| sys::tt_cat_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            &opts.0, dst.raw()))
+    }
 }
 /// Concatenates tensors of equal shape along a new dimension.
 ///
@@ -5767,40 +7177,57 @@ pub unsafe fn cat_with_into(tensors: &[impl Borrow<Tensor>], opts: CatOpts, dst:
 pub fn stack(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
     let tensors = raw_list(tensors);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_stack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_stack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            std::ptr::null(), o0))
+    }
 }
 /// Computes [`stack`] with options.
 #[inline]
 pub fn stack_with(tensors: &[impl Borrow<Tensor>], opts: StackOpts) -> Result<Tensor> {
     let tensors = raw_list(tensors);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_stack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, &opts.0, o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_stack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            &opts.0, o0))
+    }
 }
 /// Computes [`stack`], into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[inline]
 pub unsafe fn stack_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
     let tensors = raw_list(tensors);
     // SAFETY: as above, and the caller ensures what "Safety" says.
-    unsafe { call(|c| sys::tt_stack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, std::ptr::null(), dst.raw())) }
+    unsafe {
+        call(|c| sys::tt_stack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            std::ptr::null(), dst.raw()))
+    }
 }
 /// Computes [`stack`] with options, into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[inline]
-pub unsafe fn stack_with_into(tensors: &[impl Borrow<Tensor>], opts: StackOpts, dst: &Tensor) -> Result<()> {
+pub unsafe fn stack_with_into(tensors: &[impl Borrow<Tensor>], opts: StackOpts, dst: &Tensor)
+    -> Result<()> {
     let tensors = raw_list(tensors);
     // SAFETY: as above, and the caller ensures what "Safety" says.
-    unsafe { call(|c| sys::tt_stack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64, &opts.0, dst.raw())) }
+    unsafe {
+        call(|c| sys::tt_stack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            &opts.0, dst.raw()))
+    }
 }
 /// Returns an uninitialized tensor.
 #[inline]
 pub fn empty(size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_empty(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_empty(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0))
+    }
 }
 /// Computes [`empty`] with options.
 #[inline]
@@ -5812,7 +7239,9 @@ pub fn empty_with(size: &[i64], opts: EmptyOpts) -> Result<Tensor> {
 #[inline]
 pub fn zeros(size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_zeros(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_zeros(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0))
+    }
 }
 /// Computes [`zeros`] with options.
 #[inline]
@@ -5824,7 +7253,9 @@ pub fn zeros_with(size: &[i64], opts: ZerosOpts) -> Result<Tensor> {
 #[inline]
 pub fn ones(size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_ones(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_ones(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0))
+    }
 }
 /// Computes [`ones`] with options.
 #[inline]
@@ -5837,17 +7268,30 @@ pub fn ones_with(size: &[i64], opts: OnesOpts) -> Result<Tensor> {
 pub fn full(size: &[i64], fill_value: impl Into<Scalar>) -> Result<Tensor> {
     let fill_value = fill_value.into();
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_f64(c, size.as_ptr(), size.len() as i64, v, std::ptr::null(), o0), Scalar::Int(v) => sys::tt_full_i64(c, size.as_ptr(), size.len() as i64, v, std::ptr::null(), o0), _ => sys::tt_full_scalar(c, size.as_ptr(), size.len() as i64, &fill_value.raw(), std::ptr::null(), o0) }) }
+    unsafe {
+        call1(|c,
+            o0| match fill_value { Scalar::Float(v) => sys::tt_full_f64(c, size.as_ptr(),
+            size.len() as i64, v, std::ptr::null(), o0),
+            Scalar::Int(v) => sys::tt_full_i64(c, size.as_ptr(), size.len() as i64, v,
+            std::ptr::null(), o0), _ => sys::tt_full_scalar(c, size.as_ptr(), size.len() as i64,
+            &fill_value.raw(), std::ptr::null(), o0) })
+    }
 }
 /// Computes [`full`] with options.
 #[inline]
 pub fn full_with(size: &[i64], fill_value: impl Into<Scalar>, opts: FullOpts) -> Result<Tensor> {
     let fill_value = fill_value.into();
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| match fill_value { Scalar::Float(v) => sys::tt_full_f64(c, size.as_ptr(), size.len() as i64, v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_i64(c, size.as_ptr(), size.len() as i64, v, &opts.0, o0), _ => sys::tt_full_scalar(c, size.as_ptr(), size.len() as i64, &fill_value.raw(), &opts.0, o0) }) }
+    unsafe {
+        call1(|c,
+            o0| match fill_value { Scalar::Float(v) => sys::tt_full_f64(c, size.as_ptr(),
+            size.len() as i64, v, &opts.0, o0), Scalar::Int(v) => sys::tt_full_i64(c, size.as_ptr(),
+            size.len() as i64, v, &opts.0, o0), _ => sys::tt_full_scalar(c, size.as_ptr(),
+            size.len() as i64, &fill_value.raw(), &opts.0, o0) })
+    }
 }
-/// Returns the values start, start + step, … up to, but not including, end: ceil((end - start) /
-/// step) elements.
+/// Returns the values start, start + step, … up to, but not including, end: ceil((end - start)
+/// / step) elements.
 ///
 /// - `start`: first value
 /// - `end`: bound of the values, which it excludes
@@ -5860,7 +7304,8 @@ pub fn arange(start: impl Into<Scalar>, end: impl Into<Scalar>) -> Result<Tensor
 }
 /// Computes [`arange`] with options.
 #[inline]
-pub fn arange_with(start: impl Into<Scalar>, end: impl Into<Scalar>, opts: ArangeOpts) -> Result<Tensor> {
+pub fn arange_with(start: impl Into<Scalar>, end: impl Into<Scalar>, opts: ArangeOpts)
+    -> Result<Tensor> {
     let start = start.into().raw();
     let end = end.into().raw();
     // SAFETY: handles, lists and texts are valid during the call.
@@ -5894,7 +7339,8 @@ pub fn linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i64) ->
 }
 /// Computes [`linspace`] with options.
 #[inline]
-pub fn linspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i64, opts: LinspaceOpts) -> Result<Tensor> {
+pub fn linspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i64,
+    opts: LinspaceOpts) -> Result<Tensor> {
     let start = start.into().raw();
     let end = end.into().raw();
     // SAFETY: handles, lists and texts are valid during the call.
@@ -5903,16 +7349,20 @@ pub fn linspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i6
 /// Sums products of the elements of operands along the dimensions that equation specifies, in
 /// Einstein notation.
 ///
-/// - `equation`: comma-separated labels of the dimensions of each operand, then -\> and the labels
-///   of the result; labels missing from the result are summed. '...' covers further dimensions,
-///   which broadcast. Without -\> the result has the labels that occur once, in alphabetical order
+/// - `equation`: comma-separated labels of the dimensions of each operand, then -\> and the
+///   labels of the result; labels missing from the result are summed. '...' covers further
+///   dimensions, which broadcast. Without -\> the result has the labels that occur once, in
+///   alphabetical order
 /// - `operands`: one tensor per term of equation
 #[inline]
 pub fn einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor> {
     let equation = c_string(equation)?;
     let operands = raw_list(operands);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_einsum(c, equation.as_ptr(), operands.as_ptr() as *const *const _, operands.len() as i64, o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_einsum(c, equation.as_ptr(), operands.as_ptr() as *const *const _,
+            operands.len() as i64, o0))
+    }
 }
 /// Returns random numbers, uniformly distributed in \[0, 1).
 ///
@@ -5920,7 +7370,9 @@ pub fn einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor
 #[inline]
 pub fn rand(size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_rand(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_rand(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0))
+    }
 }
 /// Computes [`rand`] with options.
 #[inline]
@@ -5928,14 +7380,16 @@ pub fn rand_with(size: &[i64], opts: RandOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_rand(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
-/// Returns random numbers from the standard normal distribution. The parts of complex numbers have
-/// variance 1/2 each.
+/// Returns random numbers from the standard normal distribution. The parts of complex numbers
+/// have variance 1/2 each.
 ///
 /// - `size`: shape of the result
 #[inline]
 pub fn randn(size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_randn(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_randn(c, size.as_ptr(), size.len() as i64, std::ptr::null(), o0))
+    }
 }
 /// Computes [`randn`] with options.
 #[inline]
@@ -5951,13 +7405,18 @@ pub fn randn_with(size: &[i64], opts: RandnOpts) -> Result<Tensor> {
 #[inline]
 pub fn randint(low: i64, high: i64, size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_randint(c, low, high, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_randint(c, low, high, size.as_ptr(), size.len() as i64,
+            std::ptr::null(), o0))
+    }
 }
 /// Computes [`randint`] with options.
 #[inline]
 pub fn randint_with(low: i64, high: i64, size: &[i64], opts: RandintOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_randint(c, low, high, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_randint(c, low, high, size.as_ptr(), size.len() as i64, &opts.0, o0))
+    }
 }
 /// Draws from normal distributions with one mean and the given standard deviations.
 ///
@@ -5979,7 +7438,8 @@ pub fn normal_std_with(mean: f64, std: &Tensor, opts: NormalStdOpts) -> Result<T
 /// Computes [`normal_std`], into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[doc(alias = "normal")]
 #[inline]
 pub unsafe fn normal_std_into(mean: f64, std: &Tensor, dst: &Tensor) -> Result<()> {
@@ -5989,10 +7449,12 @@ pub unsafe fn normal_std_into(mean: f64, std: &Tensor, dst: &Tensor) -> Result<(
 /// Computes [`normal_std`] with options, into `dst`, which has the result's shape and dtype.
 ///
 /// # Safety
-/// Nothing else may read or write the memory that this writes while it runs, slices of it included: clones alias.
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
 #[doc(alias = "normal")]
 #[inline]
-pub unsafe fn normal_std_with_into(mean: f64, std: &Tensor, opts: NormalStdOpts, dst: &Tensor) -> Result<()> {
+pub unsafe fn normal_std_with_into(mean: f64, std: &Tensor, opts: NormalStdOpts, dst: &Tensor)
+    -> Result<()> {
     // SAFETY: as above, and the caller ensures what "Safety" says.
     unsafe { call(|c| sys::tt_normal_std_into(c, mean, std.raw(), &opts.0, dst.raw())) }
 }
@@ -6005,14 +7467,20 @@ pub unsafe fn normal_std_with_into(mean: f64, std: &Tensor, opts: NormalStdOpts,
 #[inline]
 pub fn normal_size(mean: f64, std: f64, size: &[i64]) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_normal_size(c, mean, std, size.as_ptr(), size.len() as i64, std::ptr::null(), o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_normal_size(c, mean, std, size.as_ptr(), size.len() as i64,
+            std::ptr::null(), o0))
+    }
 }
 /// Computes [`normal_size`] with options.
 #[doc(alias = "normal")]
 #[inline]
 pub fn normal_size_with(mean: f64, std: f64, size: &[i64], opts: NormalSizeOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, o0| sys::tt_normal_size(c, mean, std, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
+    unsafe {
+        call1(|c, o0| sys::tt_normal_size(c, mean, std, size.as_ptr(), size.len() as i64, &opts.0,
+            o0))
+    }
 }
 /// Returns a random permutation of the integers 0 … n - 1.
 ///

@@ -62,7 +62,10 @@ impl SgdOpts {
 pub fn sgd(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, std::ptr::null(),
+            out))
+    }
 }
 
 /// Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad +
@@ -71,10 +74,13 @@ pub fn sgd(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optim
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "SGD")]
-pub fn sgd_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: SgdOpts) -> Result<Optimizer> {
+pub fn sgd_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: SgdOpts)
+    -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_sgd(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`adam_with`].
@@ -146,7 +152,10 @@ impl AdamOpts {
 pub fn adam(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, std::ptr::null(),
+            out))
+    }
 }
 
 /// Adam (Kingma and Ba 2015). m and v are running averages of the gradient and of its square,
@@ -155,10 +164,13 @@ pub fn adam(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Opti
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adam")]
-pub fn adam_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamOpts) -> Result<Optimizer> {
+pub fn adam_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamOpts)
+    -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_adam(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`adamw_with`].
@@ -222,7 +234,10 @@ impl AdamwOpts {
 pub fn adamw(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter
@@ -230,10 +245,13 @@ pub fn adamw(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Opt
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "AdamW")]
-pub fn adamw_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamwOpts) -> Result<Optimizer> {
+pub fn adamw_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamwOpts)
+    -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_adamw(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`rmsprop_with`].
@@ -304,7 +322,10 @@ impl RmspropOpts {
 pub fn rmsprop(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// RMSprop: divides the gradient by the square root of v, a running average of its square: p -= lr
@@ -312,10 +333,13 @@ pub fn rmsprop(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<O
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "RMSprop")]
-pub fn rmsprop_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: RmspropOpts) -> Result<Optimizer> {
+pub fn rmsprop_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: RmspropOpts)
+    -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_rmsprop(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
 }
 
 /// Options of [`adagrad_with`].
@@ -378,7 +402,10 @@ impl AdagradOpts {
 pub fn adagrad(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, std::ptr::null(), out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
 }
 
 /// Adagrad: divides the gradient by the square root of s, the sum of its squares so far: p -= lr \*
@@ -386,8 +413,11 @@ pub fn adagrad(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<O
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 #[doc(alias = "Adagrad")]
-pub fn adagrad_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdagradOpts) -> Result<Optimizer> {
+pub fn adagrad_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdagradOpts)
+    -> Result<Optimizer> {
     let params = raw_items(params);
     // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, &opts.0, out)) }
+    unsafe {
+        call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
 }

@@ -328,7 +328,8 @@ impl ConstantPadNdOpts {
 
 /// Options of `scaled_dot_product_attention`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ScaledDotProductAttentionOpts<'a>(pub(crate) sys::tt_scaled_dot_product_attention_opts, PhantomData<&'a ()>);
+pub struct ScaledDotProductAttentionOpts<'a>(pub(crate) sys::tt_scaled_dot_product_attention_opts,
+    PhantomData<&'a ()>);
 impl<'a> ScaledDotProductAttentionOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> ScaledDotProductAttentionOpts<'a> {
@@ -1336,7 +1337,8 @@ impl<'a> HuberLossOpts<'a> {
 
 /// Options of `binary_cross_entropy`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BinaryCrossEntropyOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_opts, PhantomData<&'a ()>);
+pub struct BinaryCrossEntropyOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_opts,
+    PhantomData<&'a ()>);
 impl<'a> BinaryCrossEntropyOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> BinaryCrossEntropyOpts<'a> {
@@ -1360,7 +1362,8 @@ impl<'a> BinaryCrossEntropyOpts<'a> {
 
 /// Options of `binary_cross_entropy_with_logits`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BinaryCrossEntropyWithLogitsOpts<'a>(pub(crate) sys::tt_binary_cross_entropy_with_logits_opts, PhantomData<&'a ()>);
+pub struct BinaryCrossEntropyWithLogitsOpts<'a>(
+    pub(crate) sys::tt_binary_cross_entropy_with_logits_opts, PhantomData<&'a ()>);
 impl<'a> BinaryCrossEntropyWithLogitsOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> BinaryCrossEntropyWithLogitsOpts<'a> {
@@ -1691,7 +1694,8 @@ impl<'a> MaxPool1dOpts<'a> {
 
 /// Options of `max_pool1d_with_indices`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MaxPool1dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool1d_with_indices_opts, PhantomData<&'a ()>);
+pub struct MaxPool1dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool1d_with_indices_opts,
+    PhantomData<&'a ()>);
 impl<'a> MaxPool1dWithIndicesOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> MaxPool1dWithIndicesOpts<'a> {
@@ -1775,7 +1779,8 @@ impl<'a> MaxPool2dOpts<'a> {
 
 /// Options of `max_pool2d_with_indices`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MaxPool2dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool2d_with_indices_opts, PhantomData<&'a ()>);
+pub struct MaxPool2dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool2d_with_indices_opts,
+    PhantomData<&'a ()>);
 impl<'a> MaxPool2dWithIndicesOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> MaxPool2dWithIndicesOpts<'a> {
@@ -3257,7 +3262,8 @@ impl ModuleLoadStateDictOpts {
 
 /// Options of `nn_multihead_attention_forward`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MultiheadAttentionForwardOpts<'a>(pub(crate) sys::tt_nn_multihead_attention_forward_opts, PhantomData<&'a ()>);
+pub struct MultiheadAttentionForwardOpts<'a>(pub(crate) sys::tt_nn_multihead_attention_forward_opts,
+    PhantomData<&'a ()>);
 impl<'a> MultiheadAttentionForwardOpts<'a> {
     /// Returns all options at their defaults.
     pub fn new() -> MultiheadAttentionForwardOpts<'a> {

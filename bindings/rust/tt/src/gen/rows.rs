@@ -13,7 +13,10 @@ pub struct RuntimeOpts {
 impl RuntimeOpts {
     /// Returns all options at their defaults.
     pub fn new() -> RuntimeOpts {
-        RuntimeOpts { raw: sys::tt_runtime_opts { struct_size: std::mem::size_of::<sys::tt_runtime_opts>(), ..Default::default() }, ..Default::default() }
+        RuntimeOpts {
+            raw: sys::tt_runtime_opts { struct_size: std::mem::size_of::<sys::tt_runtime_opts>(),
+                ..Default::default() }, ..Default::default()
+        }
     }
     /// Bytes that the runtime may hold; 0: no limit.
     #[must_use]
@@ -43,7 +46,8 @@ impl RuntimeOpts {
     /// Allocates all memory; copied. Default: the C allocator.
     #[must_use]
     pub fn allocator<T: crate::Allocator + 'static>(mut self, hook: &'static T) -> RuntimeOpts {
-        self.allocator = Some(super::callbacks::tt_allocator::table::<T>(hook as *const T as *mut _));
+        self.allocator =
+            Some(super::callbacks::tt_allocator::table::<T>(hook as *const T as *mut _));
         self
     }
     /// Runs loops in parallel; copied. Default: tt's own threads.
@@ -92,7 +96,15 @@ impl Live {
     /// The row's texts are valid.
     pub(crate) unsafe fn of_raw(r: sys::tt_live_row) -> Live {
         // SAFETY: as the caller says.
-        unsafe { Live { kind: text_of(r.kind).into_owned(), dtype: DType::from_raw(r.dtype), device: DeviceType::from_raw(r.device.type_).map(|_| Device::of_raw(r.device)), requires_grad: r.requires_grad != 0, shape: r.shape[..r.ndim.clamp(0, 8) as usize].to_vec(), count: r.count, bytes: r.bytes } }
+        unsafe {
+            Live {
+                kind: text_of(r.kind).into_owned(), dtype: DType::from_raw(r.dtype),
+                    device: DeviceType::from_raw(r.device.type_).map(|_| Device::of_raw(r.device)),
+                    requires_grad: r.requires_grad != 0,
+                    shape: r.shape[..r.ndim.clamp(0, 8) as usize].to_vec(), count: r.count,
+                    bytes: r.bytes
+            }
+        }
     }
 }
 
@@ -100,7 +112,8 @@ impl<'a> crate::Checkpoint<'a> {
     /// Returns a checkpoint without parts.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
-        Self(sys::tt_checkpoint { struct_size: std::mem::size_of::<sys::tt_checkpoint>(), ..Default::default() }, PhantomData)
+        Self(sys::tt_checkpoint { struct_size: std::mem::size_of::<sys::tt_checkpoint>(),
+            ..Default::default() }, PhantomData)
     }
     /// Adds this module: its state dict.
     #[must_use]
@@ -145,6 +158,11 @@ impl ProfileRow {
     /// The row's texts are valid.
     pub(crate) unsafe fn of_raw(r: sys::tt_profile_row) -> ProfileRow {
         // SAFETY: as the caller says.
-        unsafe { ProfileRow { op: text_of(r.op).into_owned(), calls: r.calls, self_ns: r.self_ns, total_ns: r.total_ns } }
+        unsafe {
+            ProfileRow {
+                op: text_of(r.op).into_owned(), calls: r.calls, self_ns: r.self_ns,
+                    total_ns: r.total_ns
+            }
+        }
     }
 }
