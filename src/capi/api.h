@@ -71,8 +71,7 @@ TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, const F& f) noexc
       handle, name, [](const void* what, Ctx& c) { (*static_cast<const F*>(what))(c); }, &f);
 }
 
-// ---- arguments: NULL and handles of another type fail with BAD_HANDLE, naming argument and
-// position ----
+// ---- arguments: NULL or a handle of another type fails with BAD_HANDLE ----
 [[noreturn]] TT_COLD void fail_handle(const void* h, const char* arg, int32_t index,
                                       const char* want);
 [[noreturn]] TT_COLD void fail_null(const char* arg, int32_t index);

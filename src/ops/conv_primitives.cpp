@@ -2,7 +2,7 @@
 // is computed from the other two on one of these paths:
 //   pointwise    windows of one pixel: matrix products
 //   interleaved  few channels and many images, f32: kernels/cpu/conv/batch_interleaved.cpp
-//   gathered all others, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
+//   gathered     all others, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
 #include "ops/conv_primitives.h"
 
 #include "ops/gen/impls.h"

@@ -225,8 +225,7 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
   launch(*spec.kernel, out.device, &plan, plan.n);
 }
 
-// ---- fast path: dense operands of equal geometry in a dtype that needs no conversion, and numbers
-// ----
+// ---- fast path: numbers, and dense operands of equal geometry that need no conversion ----
 
 // same_geometry for few dims, without calls.
 static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {

@@ -12,10 +12,10 @@ struct PoolTiles {
 };
 
 // Images x [n][c][in 0][in 1], results y [n][c][out 0][out 1]; with channels_last c is innermost.
-// pool_max: y = the maximum of each window; nan wins
-// pool_max_index: and its index in its plane; the first of equal maxima, the last nan
-// pool_max_backward: dx = for each element the sum of g over the windows whose maximum it is
-// pool_average: y = the sum of each window divided by its divisor
+//   pool_max: y = the maximum of each window; nan wins
+//   pool_max_index: and its index in its plane; the first of equal maxima, the last nan
+//   pool_max_backward: dx = for each element the sum of g over the windows whose maximum it is
+//   pool_average: y = the sum of each window divided by its divisor
 //   pool_average_backward: its gradient
 //
 // Stage 0: [tiles of y][n_parts], of planes, or with channels_last of n images. If there are only a
