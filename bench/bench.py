@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""tt beside its peers: bench.py [-n ROUNDS] [-t THREADS] [--note TEXT] [NAME…] writes docs/benchmarks/<host>.md.
+"""tt beside its peers: bench.py [-n ROUNDS] [-t THREADS] [--note TEXT] [NAME…] writes
+docs/benchmarks/<host>.md.
 
-Each workload's two workers stay alive and compute in turn (ab.py), so a ratio holds on a machine whose speed drifts.
-Peers live in a virtual environment with torch 2.15.0: $TT_PEERS, /opt/peers/venv or .cache/peers, made there if
-`--install` is given. A peer that is absent is skipped with a line.
+Each workload's two workers stay alive and compute in turn (ab.py), so a ratio holds on a machine
+whose speed drifts. Peers live in a virtual environment with torch 2.15.0: $TT_PEERS,
+/opt/peers/venv or .cache/peers, made there if `--install` is given. A peer that is absent is
+skipped with a line.
 """
 import argparse
 import datetime
@@ -174,7 +176,8 @@ def find_python(install):
 
 
 def built(name, flags, level="-O2"):
-    """A peer's worker as a program in .cache, compiled when its source is newer; None if that fails."""
+    """A peer's worker as a program in .cache, compiled when its source is newer; None if that
+    fails."""
     CACHE.mkdir(exist_ok=True)
     source, program = ROOT / "bench" / f"{name}.cpp", CACHE / name
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
@@ -264,7 +267,8 @@ def measure(title, peer, tt, gates, args):
 
 
 def add_limits(rows, worker, tt, args):
-    """What the machine allows at best, beside tt in the same run: rows get "limit", the share of it that tt reaches."""
+    """What the machine allows at best, beside tt in the same run: rows get "limit", the share of it
+    that tt reaches."""
     a, b = Worker(worker, 0.015), Worker(tt, 0.015)
     known = set(a.ask("?").split())
     shares = {}

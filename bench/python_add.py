@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What a tiny operator costs from Python, beside PyTorch in the same process, and how long the package takes to load.
+"""What a tiny operator costs from Python, beside PyTorch in the same process, and how long the
+package takes to load.
 
-usage: python_add.py [ROUNDS]      (with an interpreter that has PyTorch; without it, tt's times alone)
-Rounds of tt and PyTorch alternate; a time is the median of its rounds, each of 20,000 calls. Prints a table in Markdown.
+usage: python_add.py [ROUNDS]      (with an interpreter that has PyTorch; without it, tt's times
+alone) Rounds of tt and PyTorch alternate; a time is the median of its rounds, each of 20,000 calls.
+Prints a table in Markdown.
 """
 import os
 import shutil
@@ -47,7 +49,8 @@ def measure(functions, rounds):
 
 
 def load_times(compiled):
-    """Of fresh interpreters, in ms: package and first operator, with the bytecode that a first import leaves, or without any."""
+    """Of fresh interpreters, in ms: package and first operator, with the bytecode that a first
+    import leaves, or without any."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(
             BINDING / "tt", Path(folder) / "tt", ignore=shutil.ignore_patterns("__pycache__")

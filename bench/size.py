@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Sizes and start time of the build in build/: size.py [--brief] [-n OPERATORS]. Without --brief also the bytes of each operator."""
+"""Sizes and start time of the build in build/: size.py [--brief] [-n OPERATORS]. Without --brief
+also the bytes of each operator."""
 import argparse
 import collections
 import re
@@ -58,7 +59,8 @@ def start_ms(rounds=20):
 
 
 def operators():
-    """Bytes of the symbols that carry an operator's name, by operator: {name: (generated and hand-written code, kernels)}."""
+    """Bytes of the symbols that carry an operator's name, by operator: {name: (generated and
+    hand-written code, kernels)}."""
     names = {
         line.split()[1][3:]
         for line in (ROOT / "src/ops/abi.lock").read_text().splitlines()

@@ -7,7 +7,8 @@ endforeach()
 set(tt_sanitize_flags)
 if(TT_SANITIZE)
   list(JOIN TT_SANITIZE "," list)
-  set(tt_sanitize_flags -fsanitize=${list} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
+  set(tt_sanitize_flags -fsanitize=${list} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+    -O1)
   add_compile_options(${tt_sanitize_flags})
   add_link_options(-fsanitize=${list})
 endif()
@@ -34,16 +35,19 @@ function(tt_internals target)
   target_compile_options(${target} PRIVATE -ffp-contract=off ${tt_warnings})
 endfunction()
 
-# The flags of the library itself: FMA only where it is written, no RTTI, nothing exported that is not asked for,
-# thread-local storage that costs one instruction, one section per object for --gc-sections.
+# The flags of the library itself: FMA only where it is written, no RTTI, nothing exported that is
+# not asked for, thread-local storage that costs one instruction, one section per object for
+# --gc-sections.
 function(tt_own_code target)
   tt_internals(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${target} PRIVATE -fno-rtti -fvisibility=hidden -ffunction-sections -fdata-sections
+  target_compile_options(${target} PRIVATE -fno-rtti -fvisibility=hidden -ffunction-sections
+    -fdata-sections
                          -ftls-model=initial-exec -fno-semantic-interposition)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     # gcc's "rep stos" for a small struct costs more than the rest of a tiny tensor's creation
-    target_compile_options(${target} PRIVATE -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign
+    target_compile_options(${target} PRIVATE
+      -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign
                            -mmemcpy-strategy=vector_loop:256:noalign,libcall:-1:noalign)
   endif()
 endfunction()
@@ -57,14 +61,16 @@ endfunction()
 
 set(tt_isa_flags_baseline)
 set(tt_isa_flags_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
-set(tt_isa_flags_avx512 ${tt_isa_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+set(tt_isa_flags_avx512 ${tt_isa_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
+  -mprefer-vector-width=512)
 
 # Kernels of one instruction set; targets tt_cpu_<isa>.
 function(tt_kernels isa)
   add_library(tt_cpu_${isa} OBJECT ${ARGN})
   tt_own_code(tt_cpu_${isa})
   target_compile_definitions(tt_cpu_${isa} PRIVATE TT_ISA=${isa})
-  target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} -fno-math-errno -fno-trapping-math -Wno-psabi)
+  target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} -fno-math-errno
+    -fno-trapping-math -Wno-psabi)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # loops that clang cannot vectorize are correct all the same
     target_compile_options(tt_cpu_${isa} PRIVATE -Wno-pass-failed)
   endif()

@@ -1,6 +1,8 @@
 # Headers, both libraries, pkg-config file, CMake package.
-install(TARGETS tt tt_static EXPORT tt-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/tt.h include/tt_types.h include/tt_ops.h include/tt_nn.h include/tt_optim.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS tt tt_static EXPORT tt-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE
+  DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/tt.h include/tt_types.h include/tt_ops.h include/tt_nn.h include/tt_optim.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TT_PREFIX)
   install(FILES ${PROJECT_BINARY_DIR}/include/tt_prefix.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set(tt_pc_cflags "-DTT_PREFIX_HEADER='\"tt_prefix.h\"'")
@@ -15,5 +17,6 @@ install(EXPORT tt-targets NAMESPACE tt:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cma
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${tt_prefix}tt-config-version.cmake COMPATIBILITY SameMajorVersion)
 file(CONFIGURE OUTPUT ${tt_prefix}tt-config.cmake CONTENT "include(\${CMAKE_CURRENT_LIST_DIR}/tt-targets.cmake)\n" @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/${tt_prefix}tt-config.cmake ${PROJECT_BINARY_DIR}/${tt_prefix}tt-config-version.cmake
+install(FILES ${PROJECT_BINARY_DIR}/${tt_prefix}tt-config.cmake
+  ${PROJECT_BINARY_DIR}/${tt_prefix}tt-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${tt_prefix}tt)

@@ -19,8 +19,8 @@ foreach(isa IN LISTS TT_ISAS)
   list(APPEND objects $<TARGET_OBJECTS:tt_cpu_${isa}>)
 endforeach()
 
-# Pointers to operators and kernels need relocations: packed, they take 5 kB instead of 456, in a static program 1 instead
-# of 90. Loaders before glibc 2.36 cannot read them.
+# Pointers to operators and kernels need relocations: packed, they take 5 kB instead of 456, in a
+# static program 1 instead of 90. Loaders before glibc 2.36 cannot read them.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs,--fatal-warnings)
 check_c_source_compiles("#include <features.h>
@@ -37,10 +37,12 @@ if(NOT TT_SANITIZE)
   target_sources(tt PRIVATE $<TARGET_OBJECTS:tt_cxx_runtime>)
 endif()
 add_library(tt_static STATIC ${objects})
-set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt VERSION ${PROJECT_VERSION} SOVERSION
+  ${PROJECT_VERSION_MAJOR}
                       LINK_DEPENDS ${PROJECT_BINARY_DIR}/tt.map LINKER_LANGUAGE CXX)
 set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINKER_LANGUAGE CXX)
-target_link_options(tt PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/tt.map -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now
+target_link_options(tt PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/tt.map -Wl,-z,nodelete
+  -Wl,-z,relro -Wl,-z,now
                     -Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--as-needed -Wl,-O1)
 if(TT_PACKED_RELOCATIONS)
   target_link_options(tt PRIVATE -Wl,-z,pack-relative-relocs)

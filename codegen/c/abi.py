@@ -1,4 +1,5 @@
-"""src/ops/abi.lock: names, argument positions, option bits and enum values. Only appending is allowed."""
+"""src/ops/abi.lock: names, argument positions, option bits and enum values. Only appending is
+allowed."""
 from codegen.c import classes
 from codegen.c.ops import exported
 from codegen.model.schema import ENUMS, DeclError
@@ -23,7 +24,8 @@ def rows(ops, groups):
 
 
 def merged(old, now):
-    """The rows of the lock with the new ones behind them; rows that are gone or changed are refused."""
+    """The rows of the lock with the new ones behind them; rows that are gone or changed are
+    refused."""
     gone = [line for line in old if line not in set(now)]
     if gone:
         raise DeclError(

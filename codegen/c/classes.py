@@ -1,20 +1,26 @@
-"""Classes: objects that hosts construct by name, with the arguments and defaults of PyTorch (src/<group>/decl/*.toml).
+"""Classes: objects that hosts construct by name, with the arguments and defaults of PyTorch
+(src/<group>/decl/*.toml).
 
-A file declares one class per table, named as its constructor goes in C without tt_: [optim_sgd] makes tt_optim_sgd. Keys of a class:
-    schema      "SGD(params: Tensor![], lr: Float = 1e-3, …)": its name in host languages, arguments as an operator's
+A file declares one class per table, named as its constructor goes in C without tt_: [optim_sgd]
+makes tt_optim_sgd. Keys of a class:
+    schema      "SGD(params: Tensor![], lr: Float = 1e-3, …)": its name in host languages, arguments
+                as an operator's
     doc, args   text of the class and of arguments
-    positional  defaulted arguments that are C parameters all the same; the others form tt_<name>_opts
+    positional  defaulted arguments that are C parameters all the same; the others form
+                tt_<name>_opts
     keyword     arguments that Python takes by keyword only
     names       (values) of the halves of a Float[2]: { betas = ["beta1", "beta2"] }
     constants   (values) further values of fixed size: { decoupled_weight_decay = true }
 The table [class] says what they have in common:
     handle      the C type of what is constructed
     include     headers of src/capi: checks of handles that are arguments
-    values      true: the arguments behind the first are numbers; they get a table of names and defaults
+    values      true: the arguments behind the first are numbers; they get a table of names and
+                defaults
     own         true: the objects keep the struct of arguments, so that its lists own their numbers
     kind        "module": the keys of modules.py, which makes the rest of them
-Made from it: include/tt_<group>.h, src/capi/gen/class_<group>.cpp, src/<group>/gen/classes.h (a struct <Class>Args per class: the
-constructor calls construct(const <Class>Args&), which the group defines), bindings/python/tt/_<group>_classes.py, rows of abi.lock.
+Made from it: include/tt_<group>.h, src/capi/gen/class_<group>.cpp, src/<group>/gen/classes.h (a
+struct <Class>Args per class: the constructor calls construct(const <Class>Args&), which the group
+defines), bindings/python/tt/_<group>_classes.py, rows of abi.lock.
 """
 import ast
 import re
@@ -130,7 +136,8 @@ def header(group, classes):
 
 
 def values(cls):
-    """(name, default, is it a flag, C++ expression) of each number of a class, in declared order, then its constants."""
+    """(name, default, is it a flag, C++ expression) of each number of a class, in declared order,
+    then its constants."""
     for a in cls.args[1:]:
         flag = a.type == "Bool"
         if a.type == "Float[2]":

@@ -150,7 +150,8 @@ class Formula:
         return lines
 
     def when(self, kind, what):
-        """ "if (…) " in front of a statement that saves an argument or a result: some formula that reads it will run."""
+        """ "if (…) " in front of a statement that saves an argument or a result: some formula that
+        reads it will run."""
         readers = sorted(
             {m for members, _, uses in self.blocks if what in getattr(uses, kind) for m in members}
         )
@@ -373,7 +374,8 @@ def default_info(a):
 
 
 def arg_table(op, v):
-    """The ArgInfos of a variant; those of the operator itself and of its _into are one table, dsts last."""
+    """The ArgInfos of a variant; those of the operator itself and of its _into are one table, dsts
+    last."""
     args = []
     for i, a in enumerate(op.args):
         kind = "kEnum" if a.enum else ARG_TYPES[a.type]

@@ -1,5 +1,5 @@
-"""The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which only tt_op_find, tt_manifest
-and the like reach.
+"""The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which only tt_op_find,
+tt_manifest and the like reach.
 
 The text of the manifest is packed: byte 0x80 + i stands for phrase i. The phrases are data
 (src/ops/manifest_phrases.json); `gen.py --phrases` chooses them anew, which changes nothing but the

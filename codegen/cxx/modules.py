@@ -1,7 +1,7 @@
 """Types of modules: what src/nn/decl/nn.toml says beyond a constructor (its head names the keys).
 
-Made from it: src/nn/gen/layers.h (what is written by hand: build and forward of some classes) and src/nn/gen/modules.cpp (forward,
-printing, slots and construct of all).
+Made from it: src/nn/gen/layers.h (what is written by hand: build and forward of some classes) and
+src/nn/gen/modules.cpp (forward, printing, slots and construct of all).
 """
 from codegen.c.classes import what
 from codegen.cxx.ops import HEADER, cpp_default

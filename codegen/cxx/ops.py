@@ -1,4 +1,5 @@
-"""The internal API of the operators, their kernels and implementations: src/ops/gen, src/plan/gen, kernels/functors/gen."""
+"""The internal API of the operators, their kernels and implementations: src/ops/gen, src/plan/gen,
+kernels/functors/gen."""
 import re
 from pathlib import Path
 
@@ -147,7 +148,8 @@ def kernel_names(ops):
 
 
 def listed_kernels():
-    """(name, kind) of each line of kernels/kernels.txt; the family behind them is for readers and tests."""
+    """(name, kind) of each line of kernels/kernels.txt; the family behind them is for readers and
+    tests."""
     lines = (ROOT / "kernels/kernels.txt").read_text().splitlines()
     return [tuple(line.split("#")[0].split()[:2]) for line in lines if line.split("#")[0].strip()]
 

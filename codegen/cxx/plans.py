@@ -1,4 +1,5 @@
-"""The layout of every plan struct: src/plan/gen/plans.h and backend_plans.inc, from src/plan/*_plan.h.
+"""The layout of every plan struct: src/plan/gen/plans.h and backend_plans.inc, from
+src/plan/*_plan.h.
 
 A device library is built against the plan headers, and BackendId (src/plan/backend_id.h) hashes the
 size of each struct and the offset of each of its fields, so that a library built against other

@@ -1,4 +1,5 @@
-"""What each binding exposes of the C API: bindings/exposed.tsv, by function, and docs/bindings.md, by area (bindings/areas.toml)."""
+"""What each binding exposes of the C API: bindings/exposed.tsv, by function, and docs/bindings.md,
+by area (bindings/areas.toml)."""
 import re
 import tomllib
 
@@ -51,7 +52,8 @@ def column(root, api, definitions, language):
 
 
 def read_areas(given, api, generated):
-    """(area, its C names); each C name is in one. Operators, layers, optimizers and schedules are known by their headers."""
+    """(area, its C names); each C name is in one. Operators, layers, optimizers and schedules are
+    known by their headers."""
     rest, out = dict.fromkeys(c_names(api)), []
     for area in given:
         if "header" in area:

@@ -34,7 +34,8 @@ def case_table(root):
 
 
 def bodies(root):
-    """C++ functions of the operators and formulas: name -> the operators and functions that it calls."""
+    """C++ functions of the operators and formulas: name -> the operators and functions that it
+    calls."""
     calls = defaultdict(set)
     files = [f for d in ("ops", "autograd") for f in sorted((root / "src" / d).glob("*.cpp"))]
     for f in files:

@@ -1,7 +1,8 @@
-"""The low level of the Julia binding: bindings/julia/src/gen/c.jl, module TT.C, from the public headers.
+"""The low level of the Julia binding: bindings/julia/src/gen/c.jl, module TT.C, from the public
+headers.
 
-Structs and constants under their C names, and a function per exported one, which calls through a table of addresses (FN) that
-TT.__init__ fills by NAMES.
+Structs and constants under their C names, and a function per exported one, which calls through a
+table of addresses (FN) that TT.__init__ fills by NAMES.
 """
 from codegen.model.headers import Array, Function, Named, Pointer
 

@@ -1,9 +1,11 @@
-"""Functions of C that call Julia: bindings/julia/src/gen/callbacks.jl, one per callback type and per function of a table (tt_function_def, …)
-of the headers, and ENTRY, which has their addresses once make_callbacks() has run.
+"""Functions of C that call Julia: bindings/julia/src/gen/callbacks.jl, one per callback type and
+per function of a table (tt_function_def, …) of the headers, and ENTRY, which has their addresses
+once make_callbacks() has run.
 
-`user` is the key of a Julia function, or of an object with functions by the names of the table. It gets what the C callback gets: handles as
-objects, lists with their lengths as tuples (the only list of a table's function as its last arguments). What it returns is written where C wants
-tensors or numbers.
+`user` is the key of a Julia function, or of an object with functions by the names of the table. It
+gets what the C callback gets: handles as objects, lists with their lengths as tuples (the only list
+of a table's function as its last arguments). What it returns is written where C wants tensors or
+numbers.
 """
 from codegen.model.headers import Function, Named, Pointer
 from codegen.julia.c import Names

@@ -1,5 +1,6 @@
-"""The classes of the Julia binding: bindings/julia/src/gen/<group>.jl, one function per class of src/<group>/decl, and the module of that name
-that exports them. Arguments as those of operators (julia.py).
+"""The classes of the Julia binding: bindings/julia/src/gen/<group>.jl, one function per class of
+src/<group>/decl, and the module of that name that exports them. Arguments as those of operators
+(julia.py).
 """
 from codegen.c.ops import LISTS
 from codegen.julia.ops import (

@@ -1,9 +1,11 @@
 """The operators of the Julia binding: bindings/julia/src/gen/ops.jl.
 
-One function per host name, as in Python (python.py, whose table `python` says how forms are told apart, ordered and named), but with Julia's
-manners: dims and indices count from 1, in-place forms end with !, types are checked by the signature. Defaulted arguments up to the first
-flag or choice may be given by position or by keyword, all others by keyword. `dim` goes by Julia's `dims` too, which keeps what it reduces (JULIAN has
-more such names). What Julia does in its own way: bindings/julia/overrides.toml.
+One function per host name, as in Python (python.py, whose table `python` says how forms are told
+apart, ordered and named), but with Julia's manners: dims and indices count from 1, in-place forms
+end with !, types are checked by the signature. Defaulted arguments up to the first flag or choice
+may be given by position or by keyword, all others by keyword. `dim` goes by Julia's `dims` too,
+which keeps what it reduces (JULIAN has more such names). What Julia does in its own way:
+bindings/julia/overrides.toml.
 """
 import re
 import textwrap
@@ -80,7 +82,8 @@ CONVERT = {
     "Str": "pointer({0}_v)",
     "Float[2]": "pair({0})",
 }
-# parameter -> (Julia's further name of it, its default, what the parameter then is: {0} is that without it)
+# parameter -> (Julia's further name of it, its default, what the parameter then is: {0} is that
+# without it)
 JULIAN = {
     "dim": ("dims", "nothing", "chosen(dims, {0})"),
     "keepdim": ("", "", "keeps(dims)"),
@@ -623,7 +626,8 @@ class File:
         return "\n".join([HEAD, *enums, "", *self.lines]), self.header()
 
     def dots(self):
-        """Rows (sign, function, the function with its operands exchanged; nothing: it takes a number first)."""
+        """Rows (sign, function, the function with its operands exchanged; nothing: it takes a
+        number first)."""
         by_key = {op.symbol_key: op for op in self.ops if op.symbol_key}
         names = {op.name for op in self.ops}
         for (symbol, operands), op in by_key.items():

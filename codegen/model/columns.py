@@ -1,9 +1,9 @@
 """Breaks the lines of generated files at 100 columns.
 
-Emitters write one statement a line; `wrap` breaks the long ones behind a comma or at an operator, as
-far out of the brackets as it can. Only white space changes, but for a string that is too long for a
-line, which becomes several that the compiler joins, and for Python's imports and conditions, which
-get parentheses.
+Emitters write one statement a line; `wrap` breaks the long ones behind a comma or at an operator,
+as far out of the brackets as it can. Only white space changes, but for a string that is too long
+for a line, which becomes several that the compiler joins, and for Python's imports and conditions,
+which get parentheses.
 """
 import re
 import textwrap
@@ -342,7 +342,8 @@ def tokens(text):
 
 
 def wrap(path, text):
-    """The text of a generated file with lines of at most WIDTH columns, where they can be broken."""
+    """The text of a generated file with lines of at most WIDTH columns, where they can be
+    broken."""
     language = LANGUAGES.get(path[path.rfind(".") :])
     lines = text.split("\n")
     if not language or all(len(line) <= WIDTH for line in lines):

@@ -1,5 +1,5 @@
-"""The exceptions of Python and Julia: status without TT_ -> class. What each is about: the comments of
-tt_status in tt_types.h."""
+"""The exceptions of Python and Julia: status without TT_ -> class. What each is about: the comments
+of tt_status in tt_types.h."""
 
 EXCEPTIONS = {
     "INVALID_ARG": "InvalidArgumentError",

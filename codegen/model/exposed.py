@@ -1,7 +1,8 @@
-"""Which definition of each binding calls which function of the C API, read from the bindings' sources.
+"""Which definition of each binding calls which function of the C API, read from the bindings'
+sources.
 
-A reader gives Definitions: name as a user writes it (private: as the source does), the C names in it, all words in it. A C function that only
-private definitions call is exposed by what calls these.
+A reader gives Definitions: name as a user writes it (private: as the source does), the C names in
+it, all words in it. A C function that only private definitions call is exposed by what calls these.
 """
 import ast
 import re
@@ -74,7 +75,8 @@ def python_tables(tree):
 
 
 def python_aliases(tree):
-    """Other names of C functions in a module: its lines such as `add, sub = lib.tt_add, lib.tt_sub`."""
+    """Other names of C functions in a module: its lines such as `add, sub = lib.tt_add,
+    lib.tt_sub`."""
     found = {}
     for s in tree.body:
         if isinstance(s, ast.Assign):
@@ -110,7 +112,8 @@ def star_imports(trees):
 
 
 class PythonModule:
-    """One module; places: name of an operator, or of what tt takes from its modules -> its public name."""
+    """One module; places: name of an operator, or of what tt takes from its modules -> its public
+    name."""
 
     def __init__(self, path, tree, places, homes):
         """homes: private module -> the public one whose names its names are."""
@@ -164,7 +167,8 @@ class PythonModule:
 
 
 def generated_names(path, tree, places):
-    """What a public module takes from _handles, by its name there: functions as they are, classes by what derives from them."""
+    """What a public module takes from _handles, by its name there: functions as they are, classes
+    by what derives from them."""
     module = path[:-3].replace("/", ".").removesuffix("__init__").rstrip(".")
     if path.startswith("_"):
         return
@@ -305,7 +309,8 @@ def plain(name):
 
 
 def best(definitions, c):
-    """Of the definitions, the one a user would look for: public, named like the C function, short."""
+    """Of the definitions, the one a user would look for: public, named like the C function,
+    short."""
     like = plain(c[3:])
     return min(
         definitions,

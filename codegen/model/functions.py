@@ -1,5 +1,5 @@
-"""What a binding does in its own way with functions of tt.h: bindings/<language>/functions.toml. The head
-of each file says what its keys mean; unknown keys and unknown functions are errors."""
+"""What a binding does in its own way with functions of tt.h: bindings/<language>/functions.toml.
+The head of each file says what its keys mean; unknown keys and unknown functions are errors."""
 import fnmatch
 import tomllib
 

@@ -1,11 +1,11 @@
-"""Reads the public headers (include/*.h): what the bindings, their documentation and the dump of the ABI
-are made from.
+"""Reads the public headers (include/*.h): what the bindings, their documentation and the dump of
+the ABI are made from.
 
-The headers are a small C: typedefs of int32_t, anonymous enums with explicit values, #defines of option
-bits, opaque and plain structs, function pointers, prototypes. Anything else is an error, so that
-nothing is passed over silently. The comment before a declaration, or behind it on its line, documents
-it (docs.py); prototypes that follow one another without an empty line share one. Every function of
-tt.h has a comment, and one that returns a pointer says how long it is valid.
+The headers are a small C: typedefs of int32_t, anonymous enums with explicit values, #defines of
+option bits, opaque and plain structs, function pointers, prototypes. Anything else is an error, so
+that nothing is passed over silently. The comment before a declaration, or behind it on its line,
+documents it (docs.py); prototypes that follow one another without an empty line share one. Every
+function of tt.h has a comment, and one that returns a pointer says how long it is valid.
 """
 import re
 from dataclasses import dataclass, field
@@ -114,7 +114,8 @@ class Source:
         return found
 
     def take(self, found, text, last=False):
-        """Adds a piece. A comment at its start, on the line of the piece before, belongs to that."""
+        """Adds a piece. A comment at its start, on the line of the piece before, belongs to
+        that."""
         behind = re.match(r"[ \t]*" + MARK.pattern, text)
         if behind and found:
             found[-1][1] = found[-1][1] or self.comments[int(behind.group(1))]

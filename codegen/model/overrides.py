@@ -1,4 +1,5 @@
-"""What one binding does differently: bindings/<language>/overrides.toml, a table of keys per operator.
+"""What one binding does differently: bindings/<language>/overrides.toml, a table of keys per
+operator.
 
 Names, places and manners that follow from no declaration. The head of each file says what its keys
 mean; an unknown key, one of a wrong type, and an operator that applications cannot name are errors.
@@ -76,7 +77,8 @@ def read(language, text, ops):
 
 
 def load(root, ops):
-    """Gives each operator its tables; the form for numbers of an operator has those of the operator."""
+    """Gives each operator its tables; the form for numbers of an operator has those of the
+    operator."""
     for language in KEYS:
         path = root / "bindings" / language / "overrides.toml"
         tables = read(language, path.read_text(), ops)

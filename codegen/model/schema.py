@@ -134,7 +134,8 @@ class Op:
 
     @property
     def symbol_key(self):
-        """(symbol, number of operands) of the operator that has one; its form for numbers has not."""
+        """(symbol, number of operands) of the operator that has one; its form for numbers has
+        not."""
         symbol = self.get("symbol")
         tensors = sum(a.is_tensor for a in self.args)
         return (symbol, tensors) if symbol and not self.scalar_of else None
@@ -145,7 +146,8 @@ class Op:
 
     @property
     def structural(self):
-        """Its implementation launches no kernel: a view, an allocation, calls of other operators."""
+        """Its implementation launches no kernel: a view, an allocation, calls of other
+        operators."""
         return (
             self.view
             or bool(self.composite)
@@ -272,7 +274,8 @@ def make_op(name, family, raw):
 
 
 def scalar_overload(op):
-    """The operator with its tensor argument `scalar` replaced by a Scalar: its own op object, the same formulas."""
+    """The operator with its tensor argument `scalar` replaced by a Scalar: its own op object, the
+    same formulas."""
     which = op.get("scalar")
     dropped = ("scalar", "schema", "reads_self")
     raw = {k: v for k, v in op.raw.items() if k not in dropped}

@@ -1,4 +1,5 @@
-"""What the Python binding knows of the C API beside the operators: bindings/python/tt/_abi.py (results) and _layouts.py (structs, constants)."""
+"""What the Python binding knows of the C API beside the operators: bindings/python/tt/_abi.py
+(results) and _layouts.py (structs, constants)."""
 import textwrap
 
 from codegen.model.headers import Array, Function, Named, Pointer
@@ -53,7 +54,8 @@ def struct(name):
 
 
 def code(kind, aliases):
-    """Of a type: one of CODES, z: text, P: any other pointer, q*: of results alone, a name: that struct."""
+    """Of a type: one of CODES, z: text, P: any other pointer, q*: of results alone, a name: that
+    struct."""
     if isinstance(kind, Named):
         name = aliases.get(kind.name, kind.name)
         return CODES.get(name, name)

@@ -1,4 +1,5 @@
-"""What the functions of the Python binding do: they check and convert their arguments and call C."""
+"""What the functions of the Python binding do: they check and convert their arguments and call
+C."""
 from codegen.c.ops import LISTS, c_name, forms
 from codegen.cxx.ops import dst_names, operands
 from codegen.model.schema import DeclError
@@ -207,7 +208,8 @@ class Body:
         return [f"if {rest}:", *self.elsewhere(self.function.alone)]
 
     def check_tensor(self, p):
-        """A parameter that must be a tensor: a subclass of Tensor keeps its class, a number may do."""
+        """A parameter that must be a tensor: a subclass of Tensor keeps its class, a number may
+        do."""
         if not (p.required(self.forms) or p.missing) or not p.of_types(TENSOR):
             return []
         only_writes = all(form.op.void for form in self.forms)

@@ -1,8 +1,10 @@
-"""Functions of C that call Python: bindings/python/tt/_callbacks.py, one per callback type and per function of a table (tt_function_def, …) of tt.h.
+"""Functions of C that call Python: bindings/python/tt/_callbacks.py, one per callback type and per
+function of a table (tt_function_def, …) of tt.h.
 
-`user` is the key of a Python function, or of an object with methods by the names of the table. It gets what the C callback gets, handles as
-tensors and lists with their lengths as lists; what it returns is written where C wants tensors or numbers. An exception waits until the
-call that led here has failed.
+`user` is the key of a Python function, or of an object with methods by the names of the table. It
+gets what the C callback gets, handles as tensors and lists with their lengths as lists; what it
+returns is written where C wants tensors or numbers. An exception waits until the call that led here
+has failed.
 """
 from codegen.model.headers import Function, Named, Pointer
 from codegen.model.handles import TENSOR, handle_of, list_of_tensors

@@ -1,8 +1,10 @@
-"""Python's classes of declared layers, optimizers and schedules: tt/nn/_layers.py, tt/optim/_optimizers.py, _schedules.py.
+"""Python's classes of declared layers, optimizers and schedules: tt/nn/_layers.py,
+tt/optim/_optimizers.py, _schedules.py.
 
-A class has the declaration's constructor and forward with type hints, its documentation, and `_declared`: the C function
-that constructs it and how its arguments are passed. The bases (nn/layer.py, optim/native.py, optim/native_scheduler.py) are written by hand,
-and so are the containers of tt.nn.
+A class has the declaration's constructor and forward with type hints, its documentation, and
+`_declared`: the C function that constructs it and how its arguments are passed. The bases
+(nn/layer.py, optim/native.py, optim/native_scheduler.py) are written by hand, and so are the
+containers of tt.nn.
 """
 import ast
 import textwrap
@@ -13,7 +15,8 @@ from codegen.python.hints import INTS, TYPES, kind_of, optional
 
 FOLDER = "bindings/python/tt"
 WIDTH = 100
-# Parameters of PyTorch's optimizers that say how to compute. They are accepted, kept in the groups and ignored.
+# Parameters of PyTorch's optimizers that say how to compute. They are accepted, kept in the groups
+# and ignored.
 IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
 ABSENT = {
     "SGD": "capturable",
@@ -110,7 +113,8 @@ def parameters(cls, more=(), kinds=None):
 
 
 def rows(cls):
-    """What C takes of each argument: (name, type, default in a tuple or None, is it a parameter). The others form the options."""
+    """What C takes of each argument: (name, type, default in a tuple or None, is it a parameter).
+    The others form the options."""
     for a in cls.args:
         default = "None" if a.default is None else f"({value(a)},)"
         kind = f'"{a.type}"'
@@ -204,7 +208,8 @@ def schedule(cls):
 
 
 def text(head, make, classes, extended):
-    """The text of a module; extended: classes that Python extends, which users find in its place."""
+    """The text of a module; extended: classes that Python extends, which users find in its
+    place."""
     body = [line for cls in classes for line in ("", "", *make(cls))]
     public = [cls.host for cls in classes if cls.host not in extended]
     names = ["", "", "__all__ = [", *(f'    "{name}",' for name in public), "]"]
@@ -216,7 +221,8 @@ def text(head, make, classes, extended):
 
 
 def by_hand(root, package):
-    """Two sets of names of hand-written classes: those on their own, those that extend a generated one."""
+    """Two sets of names of hand-written classes: those on their own, those that extend a generated
+    one."""
     own, extended = set(), set()
     for path in (root / FOLDER / package).glob("*.py"):
         for node in ast.parse(path.read_text()).body:

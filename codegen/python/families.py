@@ -1,4 +1,5 @@
-"""The files of the Python binding's operators: bindings/python/tt/_ops/_<family>.py and the index that finds them."""
+"""The files of the Python binding's operators: bindings/python/tt/_ops/_<family>.py and the index
+that finds them."""
 import re
 import textwrap
 

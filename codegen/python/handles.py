@@ -1,9 +1,9 @@
-"""Plain functions of tt.h in Python, from their prototypes: bindings/python/tt/_facts.py (what `import tt`
-needs) and _handles.py.
+"""Plain functions of tt.h in Python, from their prototypes: bindings/python/tt/_facts.py (what
+`import tt` needs) and _handles.py.
 
 tt_node_next(ctx, node, input, out) becomes Node.next(self, input), a function without a handle in
-front a function; a class per handle owns one reference. What Python does in its own way, and what it
-has by hand: bindings/python/functions.toml.
+front a function; a class per handle owns one reference. What Python does in its own way, and what
+it has by hand: bindings/python/functions.toml.
 """
 import re
 import textwrap
@@ -416,7 +416,8 @@ class Plain:
 
     @property
     def home(self):
-        """The class that it stands in; None: the module, as a method of a class that is loaded before."""
+        """The class that it stands in; None: the module, as a method of a class that is loaded
+        before."""
         return None if self.receiver in EARLY and not self.early else self.receiver
 
     def lines(self):
@@ -451,7 +452,8 @@ def shadowed(hints):
 
 
 def row_fields(struct):
-    """(name, value) of the fields of a row r of C's: texts, dtypes and devices as Python's, the first items of an array whose length is ndim."""
+    """(name, value) of the fields of a row r of C's: texts, dtypes and devices as Python's, the
+    first items of an array whose length is ndim."""
     for f in struct.fields:
         if f.type == Pointer(Named("char"), True):
             yield f.name, f"r.{f.name}.decode()"

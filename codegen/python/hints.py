@@ -1,9 +1,10 @@
-"""Type hints of the Python binding's operators, as stubs that only type checkers read: bindings/python/tt/_ops/*.pyi.
+"""Type hints of the Python binding's operators, as stubs that only type checkers read:
+bindings/python/tt/_ops/*.pyi.
 
-functions.pyi has what users find in tt, functional.pyi in tt.nn.functional, methods.pyi the methods of Tensor, results.pyi
-the named tuples of operators with several results, constants.pyi the dtypes and memory formats. All other modules of the
-binding have their hints inline. Overloads are the forms of a function; a list of ints that may be given as several
-arguments makes two of them.
+functions.pyi has what users find in tt, functional.pyi in tt.nn.functional, methods.pyi the methods
+of Tensor, results.pyi the named tuples of operators with several results, constants.pyi the dtypes
+and memory formats. All other modules of the binding have their hints inline. Overloads are the
+forms of a function; a list of ints that may be given as several arguments makes two of them.
 """
 import re
 
@@ -75,7 +76,8 @@ def optional(kind):
 
 
 def kind_of(a, number=False, of_class=False):
-    """The Python type of a declared argument; a function's "none" is Python's None, a class's is not."""
+    """The Python type of a declared argument; a function's "none" is Python's None, a class's is
+    not."""
     if a.enum:
         values = [v for v in ENUMS[a.enum] if v != "none" or a.default != '"none"' or of_class]
         kind = f"Literal[{', '.join(map(repr, values))}]"
@@ -108,7 +110,8 @@ class Row:
         return self.results.setdefault(name, fields) and name
 
     def text(self, g, receiver, spread):
-        """The parameters of one form (g); receiver: its name as a method's first; spread: the list of ints as several arguments."""
+        """The parameters of one form (g); receiver: its name as a method's first; spread: the list
+        of ints as several arguments."""
         parts, opened = [], False
         for p in g.positional:
             slot = p.slots[g.forms[0]]

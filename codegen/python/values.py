@@ -1,10 +1,12 @@
-"""Tagged values of C in Python: bindings/python/tt/_values.py, from the tags and the fields of tt_value. What a tag's field is in C says how Python's
-values get there and back: a handle by its address, a list with its length, a struct by its own fields."""
+"""Tagged values of C in Python: bindings/python/tt/_values.py, from the tags and the fields of
+tt_value. What a tag's field is in C says how Python's values get there and back: a handle by its
+address, a list with its length, a struct by its own fields."""
 from codegen.model.headers import HeaderError, Named
 from codegen.model.handles import TENSOR, handle_of, list_of_tensors
 
 FIELDS = {"INT": "i", "FLOAT": "f", "BOOL": "i"}  # of tags that go by another name
-# tag -> what Python has for it, in the order in which values are told apart; a number, which is what is left, is a SCALAR
+# tag -> what Python has for it, in the order in which values are told apart; a number, which is
+# what is left, is a SCALAR
 CLASSES = {
     "TENSOR": "Tensor",
     "INT": "dtype",

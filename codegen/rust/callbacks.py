@@ -1,8 +1,9 @@
-"""Closures and traits of the Rust crate that tt calls: tt/src/gen/callbacks.rs has a C function per callback type and per function of a
-table (tt_function_def, …) of tt.h.
+"""Closures and traits of the Rust crate that tt calls: tt/src/gen/callbacks.rs has a C function per
+callback type and per function of a table (tt_function_def, …) of tt.h.
 
-Each hands over what the C callback takes: lists with their lengths as slices, handles as references. It gives what the callback
-writes: nothing, a number, a tensor, or lists of tensors that may be absent. Callbacks with a ctx may fail and panic.
+Each hands over what the C callback takes: lists with their lengths as slices, handles as
+references. It gives what the callback writes: nothing, a number, a tensor, or lists of tensors that
+may be absent. Callbacks with a ctx may fail and panic.
 """
 from codegen.model.headers import Function, Named, Pointer
 from codegen.rust.common import HEAD
@@ -31,7 +32,8 @@ def sys_type(kind):
 
 
 class Callback:
-    """`fn` called with what it gets, as `kinds` and `values` say; `returns` is what the Rust side gives, `write` takes it to C."""
+    """`fn` called with what it gets, as `kinds` and `values` say; `returns` is what the Rust side
+    gives, `write` takes it to C."""
 
     def __init__(self, fn):
         self.fn, self.kinds, self.values, self.returns, self.write = fn, [], [], "()", ["Ok(())"]

@@ -1,4 +1,5 @@
-"""Constructors of the Rust crate: tt/src/gen/nn.rs (layers), optim.rs (optimizers) and lr.rs (schedules)."""
+"""Constructors of the Rust crate: tt/src/gen/nn.rs (layers), optim.rs (optimizers) and lr.rs
+(schedules)."""
 from codegen.rust.common import HEAD, c_arguments, doc_lines, opts_struct, opts_type, unsafe_block
 
 MODULES = {

@@ -1,5 +1,5 @@
-"""Handles of the Rust crate and their regular methods: tt/src/gen/handles.rs, from the prototypes of tt.h
-(regular.py)."""
+"""Handles of the Rust crate and their regular methods: tt/src/gen/handles.rs, from the prototypes
+of tt.h (regular.py)."""
 from codegen.model.handles import HANDLES
 from codegen.rust import docs
 from codegen.rust.common import HEAD

@@ -1,6 +1,6 @@
-"""Rust's operators on tensors: tt/src/gen/operators.rs, the traits of std::ops from the symbols of the
-declarations. A number stands on the right where the operator has a form for numbers, on the left
-where it commutes, an operator with exchanged operands is declared (rsub), or
+"""Rust's operators on tensors: tt/src/gen/operators.rs, the traits of std::ops from the symbols of
+the declarations. A number stands on the right where the operator has a form for numbers, on the
+left where it commutes, an operator with exchanged operands is declared (rsub), or
 bindings/rust/overrides.toml has number_first."""
 from codegen.rust.common import HEAD
 

@@ -1,6 +1,8 @@
-"""Operators of the Rust crate: tt/src/gen/ops.rs (methods of Tensor, functions) and tt/src/gen/opts.rs.
+"""Operators of the Rust crate: tt/src/gen/ops.rs (methods of Tensor, functions) and
+tt/src/gen/opts.rs.
 
-An operator whose first argument is a tensor is a method, others are functions. What writes into an argument is unsafe."""
+An operator whose first argument is a tensor is a method, others are functions. What writes into an
+argument is unsafe."""
 from codegen.c.ops import c_name, forms
 from codegen.cxx.ops import api_name, dst_names, variants_of
 from codegen.rust.common import (
@@ -186,7 +188,8 @@ class Method:
 
 
 def own_opts(op):
-    """Does the operator have its own options struct, and not that of the operator it is a form of?"""
+    """Does the operator have its own options struct, and not that of the operator it is a form
+    of?"""
     return bool(op.options) and api_name(op) == op.name
 
 

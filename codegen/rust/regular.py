@@ -1,6 +1,6 @@
-"""Functions of tt.h in Rust: tt_module_child(ctx, module, i, out) becomes Module::child(i), a function
-without a handle in front a function. A function is regular if each argument has one obvious Rust form.
-What Rust does in its own way: bindings/rust/functions.toml."""
+"""Functions of tt.h in Rust: tt_module_child(ctx, module, i, out) becomes Module::child(i), a
+function without a handle in front a function. A function is regular if each argument has one
+obvious Rust form. What Rust does in its own way: bindings/rust/functions.toml."""
 from codegen.model.handles import HANDLES, TEXT, handle_of, list_of_tensors
 from codegen.model.headers import Named, Pointer
 from codegen.rust import docs

@@ -1,5 +1,5 @@
-"""What of the Rust crate repeats itself: tt/src/gen/rows.rs has the rows that tt.h's lists are made of and
-the builders of tt_checkpoint and tt_runtime_opts."""
+"""What of the Rust crate repeats itself: tt/src/gen/rows.rs has the rows that tt.h's lists are made
+of and the builders of tt_checkpoint and tt_runtime_opts."""
 from codegen.model.headers import Array, Named, Pointer
 from codegen.rust import docs
 from codegen.rust.common import HEAD
@@ -22,7 +22,10 @@ FIELD_DOCS = {  # where the header's text is about C
     ("tt_profile_row", "calls"): "Number of calls.",
     ("tt_live_row", "dtype"): "Of tensors.",
     ("tt_live_row", "bytes"): "Bytes of their elements or of themselves.",
-    ("tt_runtime_opts", "isa"): "Instruction set, at most the best of this CPU, which is the default.",
+    (
+        "tt_runtime_opts",
+        "isa",
+    ): "Instruction set, at most the best of this CPU, which is the default.",
     ("tt_runtime_opts", "queue_drops"): (
         "Whether drops and deleters wait for a poll of the runtime, for applications that cannot "
         "be called from every thread."

@@ -1,8 +1,9 @@
 """Rows of the hostile-argument test of layers, optimizers and schedulers.
 
-tests/gen/class_rows.inc: one constructor per class, its arguments taken from an array of Given (the test declares it), and
-one row {C name, name, kind of its handle, constructor, required inputs of forward, arguments, {{name, type, has a default}, …}}.
-tests/gen/enum_calls.inc: one call per Enum<> argument of an exported C function, with a number that is none of its values.
+tests/gen/class_rows.inc: one constructor per class, its arguments taken from an array of Given (the
+test declares it), and one row {C name, name, kind of its handle, constructor, required inputs of
+forward, arguments, {{name, type, has a default}, …}}. tests/gen/enum_calls.inc: one call per Enum<>
+argument of an exported C function, with a number that is none of its values.
 """
 from codegen.c import classes
 from codegen.c.ops import exported

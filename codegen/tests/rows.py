@@ -1,5 +1,6 @@
-"""Rows of the op-table test, tests/gen/op_rows.inc: one per operator that hosts can name. Rows of the hostile-argument test,
-tests/gen/hostile_calls.inc: one call per exported C function, its pointers taken from an array."""
+"""Rows of the op-table test, tests/gen/op_rows.inc: one per operator that hosts can name. Rows of
+the hostile-argument test, tests/gen/hostile_calls.inc: one call per exported C function, its
+pointers taken from an array."""
 import json
 import re
 
@@ -138,7 +139,8 @@ def handle_options(op):
 
 
 def hostile(result, name, params, op, wrong=None):
-    """The caller and the row of one function. wrong: an Enum<> argument, given as a number that is none of its values."""
+    """The caller and the row of one function. wrong: an Enum<> argument, given as a number that is
+    none of its values."""
     places, args, before = [], [], []
     for text in params:
         p = place(text)

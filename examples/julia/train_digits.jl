@@ -1,12 +1,17 @@
 #!/usr/bin/env julia
-# Trains a small convolutional network on handwritten digits: the Julia form of examples/c/train_digits.c.
+# Trains a small convolutional network on handwritten digits: the Julia form of
+# examples/c/train_digits.c.
 #
-#     julia --project=bindings/julia examples/julia/train_digits.jl [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N]
-#                                                         [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]
-#     julia --project=bindings/julia examples/julia/train_digits.jl --evaluate CHECKPOINT [--logits FILE]
+#     julia --project=bindings/julia examples/julia/train_digits.jl [--data FILE] [--epochs N] [--lr
+# RATE] [--threads N] [--seed N]
+#                                                         [--device NAME] [--checkpoint FILE]
+# [--resume FILE] [--logits FILE]
+#     julia --project=bindings/julia examples/julia/train_digits.jl --evaluate CHECKPOINT [--logits
+# FILE]
 #
-# --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate tests the model of one, also of the C
-# program; --logits writes the scores of the test rows, raw float32: (297, 10) row-major.
+# --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate
+# tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
+# float32: (297, 10) row-major.
 using TT
 
 const TRAIN, BATCH, CLASSES = 1500, 50, 10

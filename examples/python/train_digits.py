@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Trains a small convolutional network on handwritten digits: the Python form of examples/c/train_digits.c.
+"""Trains a small convolutional network on handwritten digits: the Python form of
+examples/c/train_digits.c.
 
-    train_digits.py [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint FILE] [--figure FILE] [--logits FILE]
-    train_digits.py --evaluate CHECKPOINT [--logits FILE]
+    train_digits.py [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint
+    FILE] [--figure FILE] [--logits FILE] train_digits.py --evaluate CHECKPOINT [--logits FILE]
 
---checkpoint saves the trained model; --evaluate tests the model of such a file, also of the C program's; --logits writes the scores of
-the test rows, raw float32: (297, 10) row-major. The figure (train_digits.png) shows the losses, the confusion matrix and the digits
-that were misread; it needs matplotlib.
+--checkpoint saves the trained model; --evaluate tests the model of such a file, also of the C
+program's; --logits writes the scores of the test rows, raw float32: (297, 10) row-major. The figure
+(train_digits.png) shows the losses, the confusion matrix and the digits that were misread; it needs
+matplotlib.
 """
 import argparse
 import csv

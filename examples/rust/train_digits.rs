@@ -1,10 +1,13 @@
-//! Trains a small convolutional network on handwritten digits: the Rust form of examples/c/train_digits.c.
+//! Trains a small convolutional network on handwritten digits: the Rust form of
+//! examples/c/train_digits.c.
 //!
-//!     train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint FILE] [--resume FILE] [--logits FILE]
+//!     train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint
+//! FILE] [--resume FILE] [--logits FILE]
 //!     train_digits --evaluate CHECKPOINT [--logits FILE]
 //!
-//! --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate tests the model of one, also of the C
-//! program; --logits writes the scores of the test rows, raw float32: (297, 10) row-major.
+//! --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate
+//! tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
+//! float32: (297, 10) row-major.
 use std::error::Error;
 use std::io::{stdout, Write};
 use std::time::Instant;

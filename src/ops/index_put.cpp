@@ -10,7 +10,8 @@ namespace TT_NS {
 
 static bool is_mask(const Tensor& t) { return t.dtype == Dtype::kBool || t.dtype == Dtype::kU8; }
 
-// The geometry of self[indices]: the indexed dimensions, their indices, and the shape of the result.
+// The geometry of self[indices]: the indexed dimensions, their indices, and the shape of the
+// result.
 class Advanced {
  public:
   Advanced(const Tensor& self, TensorSpan indices) : self_(self) {

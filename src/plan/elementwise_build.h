@@ -1,6 +1,6 @@
 // Builds an ElementPlan from sizes and strides: broadcast -> reorder by the output's strides ->
-// coalesce -> pick the path. No Tensor, no allocation, no failure: the implementation has checked that
-// the operands broadcast to the output's shape.
+// coalesce -> pick the path. No Tensor, no allocation, no failure: the implementation has checked
+// that the operands broadcast to the output's shape.
 #pragma once
 
 #include "plan/elementwise_plan.h"

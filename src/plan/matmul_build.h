@@ -97,7 +97,8 @@ inline bool is_rows(const MatmulPlan& p) {
   return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
 }
 
-// Many rows but few columns: transposed, the product takes the rows path and reads a once, in order.
+// Many rows but few columns: transposed, the product takes the rows path and reads a once, in
+// order.
 inline bool is_thin(const MatmulPlan& p) {
   return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) &&
          (p.a_col == 1 || p.a_row == 1);

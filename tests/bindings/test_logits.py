@@ -1,4 +1,5 @@
-"""One checkpoint of the C program's CNN, evaluated by the example of each language: the same bits."""
+"""One checkpoint of the C program's CNN, evaluated by the example of each language: the same
+bits."""
 import re
 
 import pytest

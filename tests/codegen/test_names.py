@@ -14,6 +14,7 @@ WORDS = {
     "contiguous": "a memory format",
     "eq": "a method that Python's object has",
     "full": "a filler of samples",
+    "index": "a family",
     "max": "a limit of a dtype",
     "mean": "a moment of samples",
     "min": "a limit of a dtype",

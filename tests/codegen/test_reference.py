@@ -1,4 +1,5 @@
-"""docs/reference has a section for every operator, layer, optimizer and schedule, with all arguments."""
+"""docs/reference has a section for every operator, layer, optimizer and schedule, with all
+arguments."""
 import re
 
 import pytest

@@ -1,4 +1,5 @@
-"""Tests marked long (they train to the end) run on release builds only: under a sanitizer a second becomes minutes."""
+"""Tests marked long (they train to the end) run on release builds only: under a sanitizer a second
+becomes minutes."""
 import os
 
 import pytest

@@ -1,4 +1,5 @@
-"""train_digits as a user runs it: five seeds, its options, its outputs, and data files that are broken."""
+"""train_digits as a user runs it: five seeds, its options, its outputs, and data files that are
+broken."""
 import os
 import pty
 import re

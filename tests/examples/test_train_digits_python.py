@@ -1,4 +1,5 @@
-"""The Python example learns, saves what it can read again, draws its figure where matplotlib is, and names what is wrong."""
+"""The Python example learns, saves what it can read again, draws its figure where matplotlib is,
+and names what is wrong."""
 import os
 import re
 import subprocess

@@ -1,5 +1,5 @@
-// The DeviceBackend table over host memory: every kernel is the baseline CPU kernel of the same name,
-// run over all its units.
+// The DeviceBackend table over host memory: every kernel is the baseline CPU kernel of the same
+// name, run over all its units.
 #include "fake.h"
 #include "memory.h"
 #include "plan/backend_id.h"

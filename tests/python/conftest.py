@@ -1,4 +1,5 @@
-"""The binding under test is the source tree's; each test draws the same random numbers in every run."""
+"""The binding under test is the source tree's; each test draws the same random numbers in every
+run."""
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""What is printed in test_printing.py. `python printing_cases.py`, with PyTorch, records how it prints them: printing.json."""
+"""What is printed in test_printing.py. `python printing_cases.py`, with PyTorch, records how it
+prints them: printing.json."""
 import json
 from pathlib import Path
 

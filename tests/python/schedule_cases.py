@@ -1,4 +1,5 @@
-"""Schedules of learning rates, for test_schedules.py. `python schedule_cases.py`, with PyTorch, records what they do there: schedules.json."""
+"""Schedules of learning rates, for test_schedules.py. `python schedule_cases.py`, with PyTorch,
+records what they do there: schedules.json."""
 import copy
 import json
 import warnings
@@ -219,7 +220,8 @@ def plain(x):
 
 
 def run(m, name, resume=None):
-    """(rates before and after every step, the state at the end); resume: after so many steps another optimizer and schedule take over."""
+    """(rates before and after every step, the state at the end); resume: after so many steps
+    another optimizer and schedule take over."""
     optimizer, schedule = start(m, name)
     rows, given = [rates(optimizer)], CASES[name][2]
     for i in range(STEPS):

@@ -1,4 +1,5 @@
-"""Struct layouts, constants and functions as Python sees them are C's: against build/tests/abi_dump, which a C compiler made of the headers."""
+"""Struct layouts, constants and functions as Python sees them are C's: against
+build/tests/abi_dump, which a C compiler made of the headers."""
 import ctypes
 import os
 import re

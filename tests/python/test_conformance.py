@@ -1,4 +1,5 @@
-"""The public conformance cases of the declared operators, all of them, by the public runner (conformance/run.py)."""
+"""The public conformance cases of the declared operators, all of them, by the public runner
+(conformance/run.py)."""
 import json
 import os
 import subprocess

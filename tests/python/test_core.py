@@ -1,4 +1,5 @@
-"""The hand-written core of the Python binding: handles, errors, host memory, indexing, hooks, threads."""
+"""The hand-written core of the Python binding: handles, errors, host memory, indexing, hooks,
+threads."""
 import copy
 import ctypes
 import gc

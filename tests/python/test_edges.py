@@ -1,4 +1,5 @@
-"""Edge values and arguments of operators where PyTorch 2.15 and tt once gave different answers; the values are PyTorch's."""
+"""Edge values and arguments of operators where PyTorch 2.15 and tt once gave different answers; the
+values are PyTorch's."""
 import math
 
 import numpy
@@ -89,7 +90,8 @@ def test_refusals():
 
 
 def test_attention_to_one_key_has_no_gradient_of_its_score():
-    """With one key the probability is 1 whatever the score: its gradients are exactly 0, however large the scores are."""
+    """With one key the probability is 1 whatever the score: its gradients are exactly 0, however
+    large the scores are."""
     g = tt.Generator().manual_seed(0)
     q, k, v = (tt.empty(2, n, 8).uniform_(-9, 9, generator=g).requires_grad_() for n in (3, 1, 1))
     y = tt.nn.functional.scaled_dot_product_attention(q, k, v)
@@ -98,7 +100,8 @@ def test_attention_to_one_key_has_no_gradient_of_its_score():
 
 
 def test_attention_with_large_scores():
-    """Rounding of a large log-sum-exp does not get into the values' gradient: against the same in float64."""
+    """Rounding of a large log-sum-exp does not get into the values' gradient: against the same in
+    float64."""
     g = tt.Generator().manual_seed(1)
     wide = [
         tt.empty(4, 3, n, 8, dtype=tt.float64).uniform_(-9, 9, generator=g).float().double()
@@ -131,7 +134,8 @@ def test_kl_div_of_one_number_by_batchmean():
 
 
 def test_columns_beside_each_other_are_apart():
-    """x[:, 2:] += x[:, :2] and the like: all pairs of such views against NumPy; what truly overlaps is refused."""
+    """x[:, 2:] += x[:, :2] and the like: all pairs of such views against NumPy; what truly overlaps
+    is refused."""
     keys = [
         (slice(a, b, c), slice(d, e, f))
         for a, b, c in ((0, 4, 1), (0, 4, 2), (1, 4, 2))

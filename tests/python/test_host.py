@@ -1,4 +1,5 @@
-"""What the host does to tt and tt to the host: Ctrl-C, threads, the interpreter's lock, objects by the hundred thousand, libraries that are not there."""
+"""What the host does to tt and tt to the host: Ctrl-C, threads, the interpreter's lock, objects by
+the hundred thousand, libraries that are not there."""
 import ctypes
 import gc
 import os

@@ -1,4 +1,5 @@
-"""Operators by C's names and operators of Python: kinds of arguments, gradients, errors, lifetimes."""
+"""Operators by C's names and operators of Python: kinds of arguments, gradients, errors,
+lifetimes."""
 import gc
 import weakref
 

@@ -1,4 +1,5 @@
-"""Decompositions where the op table of the C tests does not look: complex matrices, derivatives of third order, sizes, extremes."""
+"""Decompositions where the op table of the C tests does not look: complex matrices, derivatives of
+third order, sizes, extremes."""
 import numpy as np
 import pytest
 import tt

@@ -1,4 +1,5 @@
-"""The ported scripts follow PyTorch's losses. `python test_ported.py`, with PyTorch, records them: ported.json."""
+"""The ported scripts follow PyTorch's losses. `python test_ported.py`, with PyTorch, records them:
+ported.json."""
 import json
 import os
 import subprocess

@@ -1,4 +1,5 @@
-"""Tensors are printed as PyTorch prints them: against texts recorded from PyTorch (printing.json, by printing_cases.py)."""
+"""Tensors are printed as PyTorch prints them: against texts recorded from PyTorch (printing.json,
+by printing_cases.py)."""
 import json
 
 import pytest

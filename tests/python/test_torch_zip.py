@@ -1,4 +1,5 @@
-"""PyTorch's files: what tt writes it reads back (PyTorch's own are cases of test_training.py), and hostile ones are refused with the reason."""
+"""PyTorch's files: what tt writes it reads back (PyTorch's own are cases of test_training.py), and
+hostile ones are refused with the reason."""
 import pickle
 import zipfile
 from collections import Counter, OrderedDict

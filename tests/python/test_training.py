@@ -1,4 +1,5 @@
-"""The public training cases of what exists (conformance-training/<kind>), all of them, by the public runner (conformance/run_training.py)."""
+"""The public training cases of what exists (conformance-training/<kind>), all of them, by the
+public runner (conformance/run_training.py)."""
 import json
 import os
 import subprocess

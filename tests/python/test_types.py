@@ -1,4 +1,5 @@
-"""Type hints: they are right inside the package, for programs that use it, and beside the signatures at run time."""
+"""Type hints: they are right inside the package, for programs that use it, and beside the
+signatures at run time."""
 import ast
 import importlib
 import inspect

@@ -1,4 +1,5 @@
-"""Functions of one tensor where the op table of the C tests does not look: complex numbers and their derivatives, dtypes, refusals."""
+"""Functions of one tensor where the op table of the C tests does not look: complex numbers and
+their derivatives, dtypes, refusals."""
 import numpy as np
 import pytest
 import tt
@@ -36,7 +37,8 @@ def apply(name, x):
 
 
 def gradients(name, x, g, v):
-    """The gradient of x for the cotangent g, and the gradients of that for v, with respect to x and g."""
+    """The gradient of x for the cotangent g, and the gradients of that for v, with respect to x and
+    g."""
     x, g, v = (tt.from_numpy(a.copy()) for a in (x, g, v))
     x.requires_grad_(True), g.requires_grad_(True)
     (first,) = tt.autograd.grad([getattr(tt, name)(x)], [x], [g], create_graph=True)

@@ -1,4 +1,5 @@
-"""What users of PyTorch bring along: habits, idioms, corners. Expected values are PyTorch 2.15's."""
+"""What users of PyTorch bring along: habits, idioms, corners. Expected values are PyTorch
+2.15's."""
 import copy
 import pickle
 

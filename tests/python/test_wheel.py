@@ -1,4 +1,5 @@
-"""The wheel of bindings/python: complete, with the library inside, and it works where the source tree is not."""
+"""The wheel of bindings/python: complete, with the library inside, and it works where the source
+tree is not."""
 import base64
 import hashlib
 import os

@@ -1,4 +1,5 @@
-"""What surrounds the Rust binding's own tests: its completeness, how it finds libtt, its example beside the C one."""
+"""What surrounds the Rust binding's own tests: its completeness, how it finds libtt, its example
+beside the C one."""
 import os
 import re
 import shutil

@@ -1,4 +1,5 @@
-"""What the bindings expose of the C API (bindings/exposed.tsv, which gen.py --check keeps current): all of it, or a reason why not."""
+"""What the bindings expose of the C API (bindings/exposed.tsv, which gen.py --check keeps current):
+all of it, or a reason why not."""
 import importlib
 import re
 import sys

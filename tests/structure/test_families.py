@@ -1,5 +1,5 @@
-"""One family name per operator through every layer: the file that declares an operator gives its name to the files
-that implement it, plan it, differentiate it and compute it."""
+"""One family name per operator through every layer: the file that declares an operator gives its
+name to the files that implement it, plan it, differentiate it and compute it."""
 import re
 import tomllib
 

@@ -1,4 +1,5 @@
-"""The public headers in every language that the ABI promises, by both compilers, without a warning."""
+"""The public headers in every language that the ABI promises, by both compilers, without a
+warning."""
 import shutil
 
 import pytest
@@ -19,7 +20,8 @@ def test_header(header, mode, cc, cxx, tmp_path):
     source.write_text(
         f'#include "{header}"\n#include "{header}"\nint main(void) {{ tt_scalar s; (void)s; return TT_OK; }}\n'
     )
-    # long long is no part of C++98, and UINT64_C of the C library ends in ULL or UL as the platform has it
+    # long long is no part of C++98, and UINT64_C of the C library ends in ULL or UL as the platform
+    # has it
     extra = ["-Wno-long-long"] if mode == "c++98" else []
     run(
         cxx if "++" in mode else cc, f"-std={mode}", *FLAGS, *extra, f"-I{ROOT / 'include'}", source

@@ -1,4 +1,5 @@
-"""A file includes its own directory or lower levels only; kernels see base, plan, POD parts of core and functors."""
+"""A file includes its own directory or lower levels only; kernels see base, plan, POD parts of core
+and functors."""
 import re
 
 from common import ROOT, per_file, sources

@@ -1,4 +1,5 @@
-"""What libtt.so shows and needs: exact exports, allowed undefined symbols, nothing before main, little thread-local storage."""
+"""What libtt.so shows and needs: exact exports, allowed undefined symbols, nothing before main,
+little thread-local storage."""
 import re
 
 import pytest
@@ -61,7 +62,8 @@ def test_soname_and_nodelete():
 
 
 def test_no_static_constructors():
-    """An object with a constructor has an .init_array section; libtt.a holds tt's objects and nothing of libstdc++."""
+    """An object with a constructor has an .init_array section; libtt.a holds tt's objects and
+    nothing of libstdc++."""
     for section in run("readelf", "-SW", BUILD / "libtt.a").splitlines():
         assert not re.search(r"\.(init_array|ctors|preinit_array|fini_array)\b", section), section
 

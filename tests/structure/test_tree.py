@@ -1,4 +1,5 @@
-"""The tree: every source is in a build list, every directory of src explains itself, nothing generated is stale."""
+"""The tree: every source is in a build list, every directory of src explains itself, nothing
+generated is stale."""
 import re
 import sys
 
@@ -37,7 +38,8 @@ def test_errors_of_operators_name_the_argument(path):
 
 
 def reading_orders():
-    """The numbered files of each reading order of src/README.md, with the name to search for, if any."""
+    """The numbered files of each reading order of src/README.md, with the name to search for, if
+    any."""
     for part in (ROOT / "src/README.md").read_text().split("eading order: ")[1:]:
         title = part.splitlines()[0]
         for name, rest in re.findall(r"^\d+\. `([\w./]+)`(.*)", part, re.M):

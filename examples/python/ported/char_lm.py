@@ -1,4 +1,5 @@
-"""A character model with causal attention: Embedding, LayerNorm, scaled_dot_product_attention, AdamW in two groups, linear warm-up."""
+"""A character model with causal attention: Embedding, LayerNorm, scaled_dot_product_attention,
+AdamW in two groups, linear warm-up."""
 from common import STEPS, report, same_start, torch
 
 nn = torch.nn

@@ -1,4 +1,5 @@
-"""A small convolutional network with BatchNorm on striped images: SGD with momentum, StepLR, train and eval modes."""
+"""A small convolutional network with BatchNorm on striped images: SGD with momentum, StepLR, train
+and eval modes."""
 from common import STEPS, filled, report, same_start, torch
 
 nn = torch.nn

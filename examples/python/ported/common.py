@@ -30,7 +30,8 @@ def filled(*shape, seed=0):
 
 
 def same_start(model):
-    """Gives the weights and biases of a model values that depend on their order alone; the scales of norms are 1 anyway."""
+    """Gives the weights and biases of a model values that depend on their order alone; the scales
+    of norms are 1 anyway."""
     with torch.no_grad():
         for i, (name, p) in enumerate(model.named_parameters()):
             if p.dim() > 1:

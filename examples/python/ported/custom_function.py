@@ -1,4 +1,5 @@
-"""A regression whose activation is an autograd.Function of one's own, with a gradient penalty that differentiates it twice."""
+"""A regression whose activation is an autograd.Function of one's own, with a gradient penalty that
+differentiates it twice."""
 from common import STEPS, filled, report, same_start, torch
 
 nn = torch.nn

@@ -1,4 +1,5 @@
-"""A classifier of points on two spirals: Linear, GELU, Adam, a cosine schedule, clipped gradients."""
+"""A classifier of points on two spirals: Linear, GELU, Adam, a cosine schedule, clipped
+gradients."""
 from common import STEPS, filled, report, same_start, torch
 
 nn = torch.nn

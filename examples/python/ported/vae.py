@@ -1,4 +1,5 @@
-"""A variational autoencoder of bumps on a 8 x 8 grid: reparametrisation, KL term, RMSprop, state saved and loaded again."""
+"""A variational autoencoder of bumps on a 8 x 8 grid: reparametrisation, KL term, RMSprop, state
+saved and loaded again."""
 import os
 import tempfile
 

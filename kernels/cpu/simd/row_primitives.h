@@ -56,8 +56,8 @@ void columns_sum(double* sum, const char* g, const char* y, const Columns& c) no
 // Of values of n columns: as many copies of them.
 void columns_repeat(float* v, const Columns& c) noexcept;
 void columns_repeat(double* v, const Columns& c) noexcept;
-// Joins chunks' largest elements and sums of exp(x - it), n <= kMaxRowChunks of each: the largest and
-// the sum of all.
+// Joins chunks' largest elements and sums of exp(x - it), n <= kMaxRowChunks of each: the largest
+// and the sum of all.
 void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept;
 void join_exps(const double* tops, const double* sums, int64_t n, double* top,
                double* sum) noexcept;

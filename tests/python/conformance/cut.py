@@ -1,4 +1,5 @@
-"""Copies the case files whose calls all exist, and writes ops.txt, the list of those that count, and missing.txt, the calls that tt lacks.
+"""Copies the case files whose calls all exist, and writes ops.txt, the list of those that count,
+and missing.txt, the calls that tt lacks.
 
     python cut.py CONFORMANCE/cases/ops
 """

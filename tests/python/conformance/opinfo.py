@@ -1,10 +1,13 @@
-"""tt beside PyTorch on the samples of PyTorch's own tests (OpInfo), in one process: values, gradients and second gradients on dense and strided
-inputs of every dtype, methods, in-place forms, errors. More than the recorded cases, and for new operators before there are any.
+"""tt beside PyTorch on the samples of PyTorch's own tests (OpInfo), in one process: values,
+gradients and second gradients on dense and strided inputs of every dtype, methods, in-place forms,
+errors. More than the recorded cases, and for new operators before there are any.
 
-    python opinfo.py [NAME…]      names of OpInfo, default: every one that tt has. Needs torch, expecttest, numpy
+    python opinfo.py [NAME…]      names of OpInfo, default: every one that tt has. Needs torch,
+    expecttest, numpy
 
-An element must be near PyTorch's, by the rule of ttcase.py. What differs is printed, at most twice of a kind; exit 1 if anything does.
-Random operators, and factors that are unique up to signs only, are compared by shape.
+An element must be near PyTorch's, by the rule of ttcase.py. What differs is printed, at most twice
+of a kind; exit 1 if anything does. Random operators, and factors that are unique up to signs only,
+are compared by shape.
 """
 import json
 import random
@@ -85,7 +88,8 @@ wide = on_tensors(
 
 @on_tensors
 def strided(t):
-    """The same values with gaps between them, half of the time with the dimensions in another order."""
+    """The same values with gaps between them, half of the time with the dimensions in another
+    order."""
     if t.ndim == 0 or t.numel() == 0:
         return t
     shape = [*t.shape[:-1], 2 * t.shape[-1]]
@@ -167,7 +171,8 @@ def difference(got, want, exact, shape_only=False):
 
 
 class Derived:
-    """A call, and where `order` says so its first and second gradients, with cotangents that depend on shapes alone."""
+    """A call, and where `order` says so its first and second gradients, with cotangents that depend
+    on shapes alone."""
 
     def __init__(self, lib, kind, function, args, kwargs):
         self.lib, self.kind = lib, kind
@@ -188,7 +193,8 @@ def cotangents(outs):
 
 
 def stages(call, narrow, converted):
-    """Yields the result, its gradients, and theirs; narrow: PyTorch's own call, whose shapes and dtypes the cotangents have."""
+    """Yields the result, its gradients, and theirs; narrow: PyTorch's own call, whose shapes and
+    dtypes the cotangents have."""
     yield call.out
     picked = [i for i, t in enumerate(tensors(narrow.out, torch.Tensor)) if t.requires_grad]
     if not picked or not narrow.inputs:
