@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/functors/arith.h"
-#include "kernels/functors/math.h"
+#include "kernels/functors/unary.h"
 
 namespace TT_NS {
 namespace {

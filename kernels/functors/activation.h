@@ -2,7 +2,7 @@
 // result.
 #pragma once
 
-#include "kernels/functors/math.h"
+#include "kernels/functors/unary.h"
 
 TT_FUNCTORS_BEGIN
 namespace math {
@@ -40,6 +40,14 @@ TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 
 // ---- pieces of straight lines ----
 
+struct Relu {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return a < T(0) ? T(0) : a; }
+};
+struct ThresholdBackward {  // g where x > param 0 (0 if absent); nan passes g
+  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
+    return x <= p.v[0] ? T(0) : g;
+  }
+};
 struct HardtanhBackward {  // g strictly between param 0 and param 1; nan passes g
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
     return x <= p.v[0] || x >= p.v[1] ? T(0) : g;

@@ -3,9 +3,10 @@
 
 #include "kernels/functors/activation.h"
 #include "kernels/functors/arith.h"
-#include "kernels/functors/binary.h"
+#include "kernels/functors/bitwise.h"
 #include "kernels/functors/compare.h"
+#include "kernels/functors/copy.h"
+#include "kernels/functors/index.h"
 #include "kernels/functors/loss.h"
-#include "kernels/functors/math.h"
-#include "kernels/functors/move.h"
+#include "kernels/functors/random.h"
 #include "kernels/functors/unary.h"

@@ -1,12 +1,9 @@
-// Functors of arithmetic: ring operations, division, signs, extremes.
+// Functors of arithmetic: ring operations, division, remainders, extremes, powers, the angle of a
+// point.
 #pragma once
 
+#include "kernels/functors/math.h"
 #include "kernels/functors/functor.h"
-#if defined(__CUDACC__)
-#include "kernels/cuda/math.h"
-#else
-#include "kernels/cpu/math/math.h"
-#endif
 
 TT_FUNCTORS_BEGIN
 
@@ -56,9 +53,6 @@ struct RSub : Scaled {  // b - alpha * a
 struct Mul {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return wrap_mul(a, b); }
 };
-struct Square {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return wrap_mul(a, a); }
-};
 
 struct Div {  // true division: floating types
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a / b; }
@@ -99,6 +93,21 @@ struct DivFloor {
   }
 };
 
+// Integers: by zero it is a, by -1 it is 0; nothing traps.
+template <class T> TT_FN T rest_of(T a, T b) {
+  if constexpr (kIsInt<T>) return wrap_sub(a, wrap_mul(divide_trunc(a, b), b));
+  else return math::fmod(a, b);
+}
+struct Fmod {  // of a's sign
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return rest_of(a, b); }
+};
+struct Remainder {  // of b's sign, as Python's %
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    const T r = rest_of(a, b);
+    return r != 0 && b != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
+  }
+};
+
 struct Neg {
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     if constexpr (kIsInt<T>) return wrap_sub(T(0), a);
@@ -109,22 +118,6 @@ struct Conj {
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return {a.re, -a.im};
     else return a;
-  }
-};
-struct Abs {  // complex: the modulus as a complex number; its output is stored as a real dtype
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsComplex<T>) return {math::hypot(a.re, a.im), 0};
-    else if constexpr (kIsInt<T>) return a < 0 ? wrap_sub(T(0), a) : a;
-    else return math::fabs(a);
-  }
-};
-struct Sign {  // nan gives 0, as PyTorch's
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return T((a > 0) - (a < 0)); }
-};
-struct Reciprocal {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsComplex<T>) return T{1, 0} / a;
-    else return T(1) / a;
   }
 };
 
@@ -158,16 +151,86 @@ struct Clamp {  // param 0 = min, param 1 = max, each may be absent; max wins
     run(ClampNumbers{});
   }
 };
-struct ClampTensor {
-  template <class T> static TT_FN T op(T a, T low, T high, const Param<T>&) {
-    return a == a ? at_most(at_least(a, low), high) : a;
+
+// ---- powers ----
+
+// By squaring; integers wrap. A negative exponent gives the truncated quotient 1 / a^|b|, and 0 for
+// a = 0.
+template <class T> TT_FN T integer_power(T a, T b) {
+  if (b < 0) return a == 1 ? T(1) : a == -1 ? (b & 1 ? T(-1) : T(1)) : T(0);
+  T r = 1;
+  for (T base = a; b > 0; b = T(b >> 1), base = wrap_mul(base, base))
+    if (b & 1) r = wrap_mul(r, base);
+  return r;
+}
+
+struct Pow {
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    if constexpr (kIsInt<T>) return integer_power(a, b);
+    else return math::pow(a, b);
   }
 };
 
-struct MaskScale {  // param 0: factor where the mask is set, else 0
-  static constexpr uint32_t kBoolIn = 1u << 2;
-  template <class T> static TT_FN T op(T a, bool mask, const Param<T>& p) {
-    return a * (mask ? p.v[0] : T{});
+// PowScalar has a loop of its own for each of these exponents.
+struct PowSquare {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return wrap_mul(a, a); }
+};
+struct PowCube {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return wrap_mul(wrap_mul(a, a), a); }
+};
+struct PowSqrt {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sqrt(a); }
+};
+struct PowInvSqrt {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return T(1) / math::sqrt(a); }
+};
+struct PowInv {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return T(1) / a; }
+};
+struct PowInvSquare {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return T(1) / (a * a); }
+};
+struct PowOne {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return a; }
+};
+struct PowAny {
+  template <class T> static TT_FN T op(T a, const Param<T>& p) { return Pow::op(a, p.v[0], p); }
+};
+
+struct PowScalar {  // a ** param 0; the exponents that PyTorch treats apart have loops of their own
+  template <class T, class Run> static TT_FN void pick(const Param<T>& p, Run run) {
+    if constexpr (kIsFloat<T>) {
+      const T e = p.v[0];
+      if (e == T(2)) return run(PowSquare{});
+      if (e == T(3)) return run(PowCube{});
+      if (e == T(0.5)) return run(PowSqrt{});
+      if (e == T(-1)) return run(PowInv{});
+      if (e == T(-0.5)) return run(PowInvSqrt{});
+      if (e == T(-2)) return run(PowInvSquare{});
+      if (e == T(1)) return run(PowOne{});
+    } else if constexpr (kIsInt<T>) {
+      if (p.v[0] == 2) return run(PowSquare{});
+      if (p.v[0] == 3) return run(PowCube{});
+    } else {
+      if (p.v[0] == T{2, 0}) return run(PowSquare{});
+      if (p.v[0] == T{3, 0}) return run(PowCube{});
+    }
+    run(PowAny{});
+  }
+};
+
+struct Atan2 {  // the angle of the point (x, y) in (-pi, pi], with the signs of zeros and
+                // infinities of C's atan2
+  template <class T> static TT_FN T op(T y, T x, const Param<T>&) {
+    const T a = math::fabs(x);
+    const T b = math::fabs(y);
+    const T low = a < b ? a : b;
+    const T high = a < b ? b : a;
+    const T t = low == high ? (high == T(0) ? T(0) : T(1)) : low / high;
+    const T p = math::atan(t);
+    const T first = b > a ? T(1.5707963267948966) - p : p;
+    const T r = math::copysign(T(1), x) < T(0) ? T(3.141592653589793) - first : first;
+    return a != a || b != b ? a + b : math::copysign(r, y);
   }
 };
 

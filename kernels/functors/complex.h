@@ -1,5 +1,5 @@
 // Complex numbers of the kernels: a POD pair and its field operations. Transcendentals:
-// functors/complex_math.h. Included by functors/functor.h only.
+// functors/math.h. Included by functors/functor.h only.
 #pragma once
 
 TT_FUNCTORS_BEGIN

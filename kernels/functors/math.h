@@ -1,133 +1,122 @@
-// Functors of exponentials, logarithms, powers, circular functions and activations with their
-// gradients. The real functions come from cpu/math.h on the host and from CUDA's library on the
-// device; complex ones: functors/complex_math.h.
+// Transcendental functions: real ones from cpu/math on the host, from CUDA's library on the device;
+// complex ones defined here. On the host these call the C library, whose special values are those
+// of C99 Annex G.6; single precision is computed in double and rounded once. The device has exp
+// only.
 #pragma once
 
-#include "kernels/functors/arith.h"
-#include "kernels/functors/complex_math.h"
+#include "kernels/functors/functor.h"
+#if defined(__CUDACC__)
+#include "kernels/cuda/math.h"
+#else
+#include "kernels/cpu/math/math.h"
+#endif
 
 TT_FUNCTORS_BEGIN
+namespace math {
 
-struct Exp {
-  template <class V> static TT_FN V lanes(V a) { return math::exp(a); }
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp(a); }
-};
-struct Log {
-  static constexpr VectorId kVector = kVectorLog;
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log(a); }
-};
-struct Tanh {
-  static constexpr VectorId kVector = kVectorTanh;
-  template <class V> static TT_FN V lanes(V a) { return math::tanh(a); }
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tanh(a); }
-};
-struct Sigmoid {
-  template <class V> static TT_FN V lanes(V a) { return math::sigmoid(a); }
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sigmoid(a); }
-};
-struct Sqrt {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sqrt(a); }
-};
-struct Rsqrt {
-  template <class T> static TT_FN T op(T a, const Param<T>& p) {
-    return Reciprocal::op(math::sqrt(a), p);
-  }
-};
+#if defined(__CUDACC__)
 
-// sin and cos of one float are quick while |x| is small; is_hard tells the loops which blocks need
-// op_hard.
-struct Sin {
-  static constexpr VectorId kVector = kVectorSin;
-  template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sin(a); }
-  template <class T> static TT_FN T op_hard(T a) { return math::sin_hard(a); }
-};
-struct Cos {
-  static constexpr VectorId kVector = kVectorCos;
-  template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::cos(a); }
-  template <class T> static TT_FN T op_hard(T a) { return math::cos_hard(a); }
-};
-
-struct Relu {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return a < T(0) ? T(0) : a; }
-};
-
-// ---- powers ----
-
-// By squaring; integers wrap. A negative exponent gives the truncated quotient 1 / a^|b|, and 0 for
-// a = 0.
-template <class T> TT_FN T integer_power(T a, T b) {
-  if (b < 0) return a == 1 ? T(1) : a == -1 ? (b & 1 ? T(-1) : T(1)) : T(0);
-  T r = 1;
-  for (T base = a; b > 0; b = T(b >> 1), base = wrap_mul(base, base))
-    if (b & 1) r = wrap_mul(r, base);
-  return r;
+template <class R> TT_FN Complex<R> exp(Complex<R> z) {
+  const R m = exp(z.re);
+  if (z.im == 0) return {m, z.im};
+  R s, c;
+  sin_cos(z.im, &s, &c);
+  if (m == 0 && z.im - z.im != 0) return {m, 0};  // exp(-inf + i inf or nan) = 0
+  if (m - m != 0 && z.im - z.im != 0) return {m, z.im - z.im};
+  return {m * c, m * s};
 }
 
-struct Pow {
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
-    if constexpr (kIsInt<T>) return integer_power(a, b);
-    else return math::pow(a, b);
-  }
-};
+#else
 
-struct PowInvSqrt {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return T(1) / math::sqrt(a); }
-};
-struct PowInvSquare {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return T(1) / (a * a); }
-};
-struct PowCube {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return wrap_mul(wrap_mul(a, a), a); }
-};
-struct PowAny {
-  template <class T> static TT_FN T op(T a, const Param<T>& p) { return Pow::op(a, p.v[0], p); }
-};
+TT_FN __complex__ double to_builtin(c128 z) {
+  __complex__ double c;
+  __real__ c = z.re;
+  __imag__ c = z.im;
+  return c;
+}
+TT_FN __complex__ double to_builtin(c64 z) { return to_builtin(c128{z.re, z.im}); }
+template <class R> TT_FN Complex<R> from_builtin(__complex__ double c) {
+  return {R(__real__ c), R(__imag__ c)};
+}
 
-struct PowScalar {  // a ** param 0; the exponents that PyTorch treats apart have loops of their own
-  template <class T, class Run> static TT_FN void pick(const Param<T>& p, Run run) {
-    if constexpr (kIsFloat<T>) {
-      const T e = p.v[0];
-      if (e == T(2)) return run(Square{});
-      if (e == T(3)) return run(PowCube{});
-      if (e == T(0.5)) return run(Sqrt{});
-      if (e == T(-1)) return run(Reciprocal{});
-      if (e == T(-0.5)) return run(PowInvSqrt{});
-      if (e == T(-2)) return run(PowInvSquare{});
-      if (e == T(1)) return run(Conj{});
-    } else if constexpr (kIsInt<T>) {
-      if (p.v[0] == 2) return run(Square{});
-      if (p.v[0] == 3) return run(PowCube{});
-    } else {
-      if (p.v[0] == T{2, 0}) return run(Square{});
-      if (p.v[0] == T{3, 0}) return run(PowCube{});
-    }
-    run(PowAny{});
-  }
-};
-struct PowScalarBase {  // param 0 ** a
-  template <class T> static TT_FN T op(T a, const Param<T>& p) { return Pow::op(p.v[0], a, p); }
-};
+template <class R> TT_FN Complex<R> exp(Complex<R> z) {
+  return from_builtin<R>(__builtin_cexp(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> log(Complex<R> z) {
+  return from_builtin<R>(__builtin_clog(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> tanh(Complex<R> z) {
+  return from_builtin<R>(__builtin_ctanh(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> sqrt(Complex<R> z) {
+  return from_builtin<R>(__builtin_csqrt(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> sin(Complex<R> z) {
+  return from_builtin<R>(__builtin_csin(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> cos(Complex<R> z) {
+  return from_builtin<R>(__builtin_ccos(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> pow(Complex<R> a, Complex<R> b) {
+  if (b.re == 0 && b.im == 0) return {1, 0};
+  return from_builtin<R>(__builtin_cpow(to_builtin(a), to_builtin(b)));
+}
+template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
+  const c128 e = from_builtin<double>(__builtin_cexp(to_builtin(-z)));
+  const c128 y = c128{1, 0} / (c128{1, 0} + e);
+  return {R(y.re), R(y.im)};
+}
 
-// ---- gradients in terms of the result y ----
+template <class R> TT_FN Complex<R> asin(Complex<R> z) {
+  return from_builtin<R>(__builtin_casin(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> acos(Complex<R> z) {
+  return from_builtin<R>(__builtin_cacos(to_builtin(z)));
+}
+template <class R> TT_FN Complex<R> atan(Complex<R> z) {
+  return from_builtin<R>(__builtin_catan(to_builtin(z)));
+}
+// By f(z) = -i g(iz), which is how Annex G defines these.
+template <class R> TT_FN Complex<R> turned(Complex<R> z) { return {-z.im, z.re}; }
+template <class R> TT_FN Complex<R> turned_back(Complex<R> z) { return {z.im, -z.re}; }
+template <class R> TT_FN Complex<R> tan(Complex<R> z) { return turned_back(tanh(turned(z))); }
+template <class R> TT_FN Complex<R> sinh(Complex<R> z) { return turned_back(sin(turned(z))); }
+template <class R> TT_FN Complex<R> cosh(Complex<R> z) { return cos(turned(z)); }
 
-struct SigmoidBackward {  // g * conj(y * (1 - y))
-  template <class T> static TT_FN T op(T g, T y, const Param<T>& p) {
-    if constexpr (kIsComplex<T>) return g * Conj::op(y * (T{1, 0} - y), p);
-    else return g * (T(1) - y) * y;
-  }
-};
-struct TanhBackward {  // g * conj(1 - y^2)
-  template <class T> static TT_FN T op(T g, T y, const Param<T>& p) {
-    if constexpr (kIsComplex<T>) return g * Conj::op(T{1, 0} - y * y, p);
-    else return g * (T(1) - y * y);
-  }
-};
-struct ThresholdBackward {  // g where x > param 0 (0 if absent); nan passes g
-  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
-    return x <= p.v[0] ? T(0) : g;
-  }
-};
+template <class R> TT_FN Complex<R> scaled(c128 z, double k) { return {R(z.re * k), R(z.im * k)}; }
+template <class R> TT_FN Complex<R> exp2(Complex<R> z) {
+  return from_builtin<R>(
+      __builtin_cexp(to_builtin(c128{z.re * 0x1.62e42fefa39efp-1, z.im * 0x1.62e42fefa39efp-1})));
+}
+template <class R> TT_FN Complex<R> log2(Complex<R> z) {
+  return scaled<R>(log(c128{z.re, z.im}), 0x1.71547652b82fep+0);
+}
+template <class R> TT_FN Complex<R> log10(Complex<R> z) {
+  return scaled<R>(log(c128{z.re, z.im}), 0x1.bcb7b1526e50ep-2);
+}
+// exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y/2)^2 + i exp(x) sin(y): no cancellation near 0.
+template <class R> TT_FN Complex<R> expm1(Complex<R> z) {
+  const double x = z.re;
+  const double y = z.im;
+  const double half = __builtin_sin(y * 0.5);
+  return {R(__builtin_expm1(x) * __builtin_cos(y) - 2.0 * half * half),
+          R(exp(x) * __builtin_sin(y))};
+}
+// |1 + z|^2 = 1 + (x (2 + x) + y^2).
+template <class R> TT_FN Complex<R> log1p(Complex<R> z) {
+  const double x = z.re, y = z.im;
+  c128 w = log(c128{1.0 + x, y});
+  if (__builtin_fabs(x) < 0.5 && __builtin_fabs(y) < 0.5)
+    w.re = 0.5 * __builtin_log1p(x * (2.0 + x) + y * y);
+  return {R(w.re), R(w.im)};
+}
 
+template <class R> TT_FN bool is_hard_angle(Complex<R>) { return false; }
+template <class R> TT_FN Complex<R> sin_hard(Complex<R> z) { return sin(z); }
+template <class R> TT_FN Complex<R> cos_hard(Complex<R> z) { return cos(z); }
+template <class R> TT_FN Complex<R> tan_hard(Complex<R> z) { return tan(z); }
+
+#endif
+
+}  // namespace math
 TT_FUNCTORS_END

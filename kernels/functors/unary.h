@@ -1,10 +1,65 @@
-// Functors of one operand beside those of functors/math.h: further exponentials, logarithms,
-// circular functions, the error function, rounding, and tests for nan and infinity.
+// Functors of one operand: signs, roots, exponentials, logarithms, circular functions, the error
+// function, rounding, and tests for nan and infinity.
 #pragma once
 
-#include "kernels/functors/math.h"
+#include "kernels/functors/arith.h"
 
 TT_FUNCTORS_BEGIN
+
+struct Abs {  // complex: the modulus as a complex number; its output is stored as a real dtype
+  template <class T> static TT_FN T op(T a, const Param<T>&) {
+    if constexpr (kIsComplex<T>) return {math::hypot(a.re, a.im), 0};
+    else if constexpr (kIsInt<T>) return a < 0 ? wrap_sub(T(0), a) : a;
+    else return math::fabs(a);
+  }
+};
+struct Sign {  // nan gives 0, as PyTorch's
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return T((a > 0) - (a < 0)); }
+};
+struct Sgn {  // a / |a|, and 0 for 0
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    if constexpr (kIsComplex<T>) {
+      const Real<T> m = math::hypot(a.re, a.im);
+      return m == 0 ? T{0, 0} : T{a.re / m, a.im / m};
+    } else {
+      return Sign::op(a, p);
+    }
+  }
+};
+struct Reciprocal {
+  template <class T> static TT_FN T op(T a, const Param<T>&) {
+    if constexpr (kIsComplex<T>) return T{1, 0} / a;
+    else return T(1) / a;
+  }
+};
+struct Sqrt {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sqrt(a); }
+};
+struct Rsqrt {
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    return Reciprocal::op(math::sqrt(a), p);
+  }
+};
+
+// ---- exponentials and logarithms ----
+
+struct Exp {
+  template <class V> static TT_FN V lanes(V a) { return math::exp(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp(a); }
+};
+struct Log {
+  static constexpr VectorId kVector = kVectorLog;
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log(a); }
+};
+struct Tanh {
+  static constexpr VectorId kVector = kVectorTanh;
+  template <class V> static TT_FN V lanes(V a) { return math::tanh(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tanh(a); }
+};
+struct Sigmoid {
+  template <class V> static TT_FN V lanes(V a) { return math::sigmoid(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sigmoid(a); }
+};
 
 // A functor that is one function of namespace math; kVector: in double, SLEEF's.
 #define TT_UNARY(functor, function)                                                          \
@@ -32,22 +87,27 @@ struct Erfc {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erfc(a); }
 };
 
+// ---- circular functions ----
+
+// sin and cos of one float are quick while |x| is small; is_hard tells the loops which blocks need
+// op_hard.
+struct Sin {
+  static constexpr VectorId kVector = kVectorSin;
+  template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sin(a); }
+  template <class T> static TT_FN T op_hard(T a) { return math::sin_hard(a); }
+};
+struct Cos {
+  static constexpr VectorId kVector = kVectorCos;
+  template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::cos(a); }
+  template <class T> static TT_FN T op_hard(T a) { return math::cos_hard(a); }
+};
 struct Tan {
   static constexpr VectorId kVector = kVectorTan;
   template <class T> static TT_FN bool is_hard(T a) { return math::is_hard_angle(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tan(a); }
   template <class T> static TT_FN T op_hard(T a) { return math::tan_hard(a); }
-};
-
-struct Sgn {  // a / |a|, and 0 for 0
-  template <class T> static TT_FN T op(T a, const Param<T>& p) {
-    if constexpr (kIsComplex<T>) {
-      const Real<T> m = math::hypot(a.re, a.im);
-      return m == 0 ? T{0, 0} : T{a.re / m, a.im / m};
-    } else {
-      return Sign::op(a, p);
-    }
-  }
 };
 
 // ---- rounding: integers stay ----
@@ -87,6 +147,21 @@ struct RoundDecimals {  // tenths, hundredths … (param 0 is 10, 100 …)
   }
 };
 
+// ---- gradients in terms of the result y ----
+
+struct SigmoidBackward {  // g * conj(y * (1 - y))
+  template <class T> static TT_FN T op(T g, T y, const Param<T>& p) {
+    if constexpr (kIsComplex<T>) return g * Conj::op(y * (T{1, 0} - y), p);
+    else return g * (T(1) - y) * y;
+  }
+};
+struct TanhBackward {  // g * conj(1 - y^2)
+  template <class T> static TT_FN T op(T g, T y, const Param<T>& p) {
+    if constexpr (kIsComplex<T>) return g * Conj::op(T{1, 0} - y * y, p);
+    else return g * (T(1) - y * y);
+  }
+};
+
 // ---- tests ----
 
 template <class T> TT_FN bool is_infinite(T a) {
@@ -97,6 +172,9 @@ template <class T> TT_FN bool is_finite(T a) {
   if constexpr (kIsInt<T>) return true;
   else return math::fabs(a) < kHighest<T>;
 }
+struct Isnan {
+  template <class T> static TT_FN bool op(T a, const Param<T>&) { return a != a; }
+};
 struct Isinf {
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return is_infinite(a.re) || is_infinite(a.im);

@@ -75,6 +75,17 @@ def test_plans(kind):
     assert names <= GROUPS, sorted(names - GROUPS)
 
 
+def test_functors():
+    wrong = []
+    for entries in sorted((ROOT / "kernels/functors/gen").glob("*.inc")):
+        files = [p for p in (ROOT / "kernels/functors").glob("*.h") if family(p) == entries.stem]
+        text = "".join(path.read_text() for path in files)
+        for functor in re.findall(r"^TT_ELEMENTWISE\(\w+, (\w+),", entries.read_text(), re.M):
+            if not re.search(rf"^(struct |TT_\w+\(){functor}\b", text, re.M):
+                wrong.append(f"{functor} is not in kernels/functors/{entries.stem}.h")
+    assert not wrong, "\n".join(wrong)
+
+
 def kernels():
     """(name, kind, family) of kernels/kernels.txt."""
     for line in (ROOT / "kernels/kernels.txt").read_text().splitlines():

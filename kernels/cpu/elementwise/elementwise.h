@@ -1,17 +1,16 @@
 // The elementwise engine: a functor becomes one loop per compute type (Block); run_elementwise
 // feeds it blocks.
 //
-// A kernels/cpu/elementwise_<family>.cpp includes this file, the functors, and
-// the generated list kernels/functors/gen/<family>.inc, each of whose lines makes one kernel
-// (TT_ELEMENTWISE below).
+// A file <family>.cpp of this folder includes this header, the functors, and the generated list
+// kernels/functors/gen/<family>.inc, each line of which defines one kernel (TT_ELEMENTWISE below).
 #pragma once
 
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/stream.h"
+#include "kernels/functors/copy.h"
 #include "kernels/functors/functor.h"
-#include "kernels/functors/move.h"
 
 TT_ENTRY_BEGIN
 

@@ -1,16 +1,10 @@
-// Functors that move values of any dtype, compute set all: they know T by its size only.
+// Functors that select by a mask. They know T by its size only (compute set all).
 #pragma once
 
 #include "kernels/functors/functor.h"
 
 TT_FUNCTORS_BEGIN
 
-struct Copy {  // between any two dtypes: done by run_copy
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return a; }
-};
-struct Fill {  // param 0
-  template <class T> static TT_FN T op(const Param<T>& p) { return p.v[0]; }
-};
 struct Where {
   static constexpr uint32_t kBoolIn = 1u << 1;
   template <class T> static TT_FN T op(bool c, T a, T b, const Param<T>&) { return c ? a : b; }
