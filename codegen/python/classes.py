@@ -148,7 +148,7 @@ def layer(cls):
         base = "ParameterLayer"
     if "running_mean" in slots:
         base = "NormLayer"
-    out = [f"class {cls.host}({base}):", *documentation(cls), ""]
+    out = [f"class {cls.host}({base}):", *documentation(cls), "", '    __module__ = "tt.nn"', ""]
     for slot, is_buffer in zip(of.slots, of.buffers):
         kind = "Tensor" if is_buffer else "Parameter"
         out.append(f"    {slot.rstrip('?')}: {optional(kind) if slot.endswith('?') else kind}")
@@ -189,6 +189,7 @@ def optimizer(cls):
     more = [f"{name}: bool{'' if d is False else ' | None'} = {d}" for name, d in ignored.items()]
     kinds = {"Float": "float | Tensor", "Float[2]": "tuple[float | Tensor, float | Tensor]"}
     out = [f"class {cls.host}(NativeOptimizer):", *documentation(cls), ""]
+    out += ['    __module__ = "tt.optim"', ""]
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
     out += table("_values", list(group_values(cls)))
@@ -198,6 +199,7 @@ def optimizer(cls):
 
 def schedule(cls):
     out = [f"class {cls.host}(NativeScheduler):", *documentation(cls), ""]
+    out += ['    __module__ = "tt.optim.lr_scheduler"', ""]
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
     kinds = {"Float[]": "float | Sequence[float]"}

@@ -19,4 +19,4 @@ def generate(ops, groups, api, files, root):
     )
     made |= callbacks.generate(api) | values.generate(api) | handles.generate(root, api)
     made |= classes.generate(groups, root)
-    return made | hints.generate(ops, types.constants(api))
+    return made | hints.generate(ops)

@@ -377,3 +377,32 @@ class Steps(tt.optim.Optimizer):
                 if p.grad is not None:
                     p.sub_(p.grad * 0.5)
         return closure() if closure else None
+
+
+def test_hooks_of_one_optimizer_leave_its_class_alone():
+    class Plain(tt.optim.Optimizer):
+        def step(self, closure=None):
+            seen.append("step")
+
+    class Derived(Plain):
+        def step(self, closure=None):
+            super().step(closure)
+
+    seen = []
+    w = tt.ones(2, requires_grad=True)
+    for cls in (tt.optim.SGD, Plain, Derived):
+        before = cls.step
+        one, other = (cls([w], {}) if cls is not tt.optim.SGD else cls([w]) for _ in range(2))
+        handle = one.register_step_pre_hook(lambda *_: seen.append("before"))
+        one.register_step_post_hook(lambda *_: seen.append("after"))
+        assert cls.step is before
+        seen.clear()
+        other.step()
+        assert "before" not in seen and "after" not in seen
+        seen.clear()
+        one.step()
+        assert seen.count("before") == seen.count("after") == 1 and seen[0] == "before"
+        handle.remove()
+        seen.clear()
+        one.step()
+        assert "before" not in seen and seen[-1] == "after"

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from . import _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
+from . import _dtypes, _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
+from ._dtypes import *  # noqa: F403
 from ._lib import VERSION as __version__
 from ._tensor import Tensor as Tensor
 from ._types import Size as Size
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from .random import set_rng_state as set_rng_state
     from .serialization import load as load
     from .serialization import save as save
-    from ._ops.constants import *  # noqa: F403
     from ._ops.functions import *  # noqa: F403
 
 MODULES = (
@@ -91,9 +91,8 @@ ELSEWHERE = {
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 OWN = "Size Tensor TtError device dtype get_default_dtype is_tensor memory_format"
-globals().update(_types.PUBLIC)
 __all__ = sorted(
-    {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_types.PUBLIC, *OWN.split()}
+    {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtypes.__all__, *OWN.split()}
 )
 
 if not TYPE_CHECKING:

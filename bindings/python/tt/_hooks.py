@@ -1,7 +1,6 @@
 """Python functions that C calls: exceptions, lent and given tensors, registration."""
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from ctypes import c_void_p
 
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
 def guarded(body: Callable[[], Any]) -> int:
     """Runs the body of a callback. Returns its tt_status.
 
-    An exception is kept in local.raised and raised when the call that led here has failed.
+    An exception is kept in local.raised and raised when the call that led here has failed. C polls
+    before each callback, so that signals are handled there (see _lib.watched). What a handler raises
+    between that poll and this `try` is Python's to report, as in every ctypes callback.
     """
     try:
         body()
@@ -25,21 +26,6 @@ def guarded(body: Callable[[], Any]) -> int:
         local.raised = e
         return CALLBACK_FAILED
     return 0
-
-
-def on_unraisable(unraisable: Any, before: Any = sys.unraisablehook) -> None:
-    """Keeps what a signal handler raises at the first instruction of a callback, before its `try`.
-
-    The poll of the running call finds it in local.raised.
-    """
-    trace = unraisable.exc_traceback
-    if trace and trace.tb_frame.f_globals.get("__name__") == f"{__package__}._callbacks":
-        local.raised = unraisable.exc_value
-    else:
-        before(unraisable)
-
-
-sys.unraisablehook = on_unraisable
 
 
 def optional_tensors(addresses: Any, n: int) -> tuple[Tensor | None, ...]:

@@ -253,7 +253,7 @@ def watched() -> Generator[int, Any, None]:
         try:
             while True:
                 yield status
-                status = CALLBACK_FAILED if local.raised else 0  # set by _hooks.on_unraisable
+                status = 0
         except BaseException as e:
             local.raised, status = e, CALLBACK_FAILED
 

@@ -16,8 +16,6 @@ DTYPES = (
     ('complex64', 11, 8, 'c', False, True, True, '', 'f', '<c8', 'cfloat', 'ComplexFloat'),
     ('complex128', 12, 16, 'c', False, True, True, '', 'd', '<c16', 'cdouble', 'ComplexDouble'),
 )
-ALIASES = {'short': 'int16', 'int': 'int32', 'long': 'int64', 'half': 'float16', 'float': 'float32',
-           'double': 'float64', 'cfloat': 'complex64', 'cdouble': 'complex128'}
 DEVICES = {'cpu': 1, 'cuda': 2, 'meta': 3, 'ext': 4}  # type -> code
 MEMORY_FORMATS = (('contiguous_format', 1, 0), ('preserve_format', 2, 0), ('channels_last', 3, 4),
                   ('channels_last_3d', 4,

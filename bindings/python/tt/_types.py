@@ -44,6 +44,7 @@ class dtype(Named):
     is_floating_point, is_complex, is_signed: bools.
     """
 
+    __module__ = "tt"  # where pickle finds its objects, by their names
     __slots__ = (
         "name",
         "code",  # tt_dtype
@@ -78,6 +79,7 @@ class dtype(Named):
 class memory_format(Named):
     """The order of a tensor's elements in memory. ndim: dimensions of its tensors, 0 for any."""
 
+    __module__ = "tt"
     __slots__ = ("name", "code", "ndim")
     code: int
     ndim: int
@@ -93,12 +95,6 @@ BY_PYTHON_TYPE = {
 }
 MEMORY_FORMATS = {row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS}
 DEVICE_TYPES = {code: name for name, code in _tables.DEVICES.items()}
-# what tt has under these names: dtypes, some by a second name, and memory formats
-PUBLIC: dict[str, Any] = {
-    **BY_NAME,
-    **{alias: BY_NAME[name] for alias, name in _tables.ALIASES.items()},
-    **MEMORY_FORMATS,
-}
 BOOL = BY_NAME["bool"]
 int64 = BY_NAME["int64"]
 float16, bfloat16 = BY_NAME["float16"], BY_NAME["bfloat16"]
@@ -106,15 +102,6 @@ float32, float64 = BY_NAME["float32"], BY_NAME["float64"]
 complex64, complex128 = BY_NAME["complex64"], BY_NAME["complex128"]
 contiguous_format = MEMORY_FORMATS["contiguous_format"]
 preserve_format = MEMORY_FORMATS["preserve_format"]
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Finds what pickled dtypes and memory formats refer to."""
-        if name in PUBLIC:
-            return PUBLIC[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class device:

@@ -5,7 +5,6 @@ from .attention import MultiheadAttention
 from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .embedding import Embedding
-from .layer import LAYERS
 from .module import Module
 from .parameter import Buffer, Parameter
 
@@ -29,5 +28,3 @@ __all__ = [
     "utils",
 ]
 __all__ += _layers.__all__
-for _layer in LAYERS.values():
-    _layer.__module__ = __name__

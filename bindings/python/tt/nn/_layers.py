@@ -24,6 +24,8 @@ class Linear(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter
     bias: Parameter | None
     in_features: int
@@ -76,6 +78,8 @@ class Embedding(ParameterLayer):
     device: device of the parameters
     dtype: floating-point dtype of the parameters
     """
+
+    __module__ = "tt.nn"
 
     weight: Parameter
     num_embeddings: int
@@ -143,6 +147,8 @@ class LayerNorm(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter | None
     bias: Parameter | None
     normalized_shape: int | tuple[int, ...]
@@ -192,6 +198,8 @@ class Dropout(Layer):
     inplace: whether to write the result into the input
     """
 
+    __module__ = "tt.nn"
+
     p: float
     inplace: bool
 
@@ -217,6 +225,8 @@ class ReLU(Layer):
     inplace: whether to write the result into the input
     """
 
+    __module__ = "tt.nn"
+
     inplace: bool
 
     _class, _function = "ReLU", "tt_nn_relu"
@@ -239,6 +249,8 @@ class ReLU6(Layer):
 
     inplace: whether to write the result into the input
     """
+
+    __module__ = "tt.nn"
 
     inplace: bool
 
@@ -263,6 +275,8 @@ class LeakyReLU(Layer):
     negative_slope: slope for negative inputs
     inplace: whether to write the result into the input
     """
+
+    __module__ = "tt.nn"
 
     negative_slope: float
     inplace: bool
@@ -290,6 +304,8 @@ class ELU(Layer):
     inplace: whether to write the result into the input
     """
 
+    __module__ = "tt.nn"
+
     alpha: float
     inplace: bool
 
@@ -316,6 +332,8 @@ class GELU(Layer):
     approximate: none: the exact function; tanh: its approximation by tanh
     """
 
+    __module__ = "tt.nn"
+
     approximate: Literal['none', 'tanh']
 
     _class, _function = "GELU", "tt_nn_gelu"
@@ -338,6 +356,8 @@ class SiLU(Layer):
 
     inplace: whether to write the result into the input
     """
+
+    __module__ = "tt.nn"
 
     inplace: bool
 
@@ -362,6 +382,8 @@ class Mish(Layer):
     inplace: whether to write the result into the input
     """
 
+    __module__ = "tt.nn"
+
     inplace: bool
 
     _class, _function = "Mish", "tt_nn_mish"
@@ -385,6 +407,8 @@ class Softplus(Layer):
     beta: sharpness of the bend at 0
     threshold: value of beta * x above which the function is linear
     """
+
+    __module__ = "tt.nn"
 
     beta: float
     threshold: float
@@ -411,6 +435,8 @@ class Hardswish(Layer):
     inplace: whether to write the result into the input
     """
 
+    __module__ = "tt.nn"
+
     inplace: bool
 
     _class, _function = "Hardswish", "tt_nn_hardswish"
@@ -433,6 +459,8 @@ class Hardsigmoid(Layer):
 
     inplace: whether to write the result into the input
     """
+
+    __module__ = "tt.nn"
 
     inplace: bool
 
@@ -458,6 +486,8 @@ class Hardtanh(Layer):
     max_val: largest result
     inplace: whether to write the result into the input
     """
+
+    __module__ = "tt.nn"
 
     min_val: float
     max_val: float
@@ -487,6 +517,8 @@ class GLU(Layer):
     dim: dimension to split; its size must be even
     """
 
+    __module__ = "tt.nn"
+
     dim: int
 
     _class, _function = "GLU", "tt_nn_glu"
@@ -507,6 +539,8 @@ class GLU(Layer):
 class LogSigmoid(Layer):
     """Computes log(sigmoid(x)), elementwise, without loss of precision."""
 
+    __module__ = "tt.nn"
+
     _class, _function = "LogSigmoid", "tt_nn_log_sigmoid"
     _arguments = ()
     _slots = ()
@@ -523,6 +557,8 @@ class LogSigmoid(Layer):
 class Sigmoid(Layer):
     """Computes 1 / (1 + exp(-x)), elementwise."""
 
+    __module__ = "tt.nn"
+
     _class, _function = "Sigmoid", "tt_nn_sigmoid"
     _arguments = ()
     _slots = ()
@@ -538,6 +574,8 @@ class Sigmoid(Layer):
 
 class Tanh(Layer):
     """Computes tanh(x), elementwise."""
+
+    __module__ = "tt.nn"
 
     _class, _function = "Tanh", "tt_nn_tanh"
     _arguments = ()
@@ -558,6 +596,8 @@ class Softmax(Layer):
     dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
         dimensions, else 1
     """
+
+    __module__ = "tt.nn"
 
     dim: int | None
 
@@ -583,6 +623,8 @@ class LogSoftmax(Layer):
         dimensions, else 1
     """
 
+    __module__ = "tt.nn"
+
     dim: int | None
 
     _class, _function = "LogSoftmax", "tt_nn_log_softmax"
@@ -606,6 +648,8 @@ class Flatten(Layer):
     start_dim: first dimension to merge
     end_dim: last dimension to merge
     """
+
+    __module__ = "tt.nn"
 
     start_dim: int
     end_dim: int
@@ -632,6 +676,8 @@ class L1Loss(Layer):
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
 
+    __module__ = "tt.nn"
+
     reduction: Literal['none', 'mean', 'sum']
 
     _class, _function = "L1Loss", "tt_nn_l1_loss"
@@ -654,6 +700,8 @@ class MSELoss(Layer):
 
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
+
+    __module__ = "tt.nn"
 
     reduction: Literal['none', 'mean', 'sum']
 
@@ -678,6 +726,8 @@ class SmoothL1Loss(Layer):
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     beta: value of |input - target| at which the loss becomes linear; not negative
     """
+
+    __module__ = "tt.nn"
 
     reduction: Literal['none', 'mean', 'sum']
     beta: float
@@ -707,6 +757,8 @@ class HuberLoss(Layer):
     delta: value of |input - target| at which the loss becomes linear; positive
     """
 
+    __module__ = "tt.nn"
+
     reduction: Literal['none', 'mean', 'sum']
     delta: float
 
@@ -735,6 +787,8 @@ class BCELoss(Layer):
     weight: weight of each element, broadcast to input
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
+
+    __module__ = "tt.nn"
 
     weight: Tensor | None
     reduction: Literal['none', 'mean', 'sum']
@@ -766,6 +820,8 @@ class BCEWithLogitsLoss(Layer):
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     pos_weight: weight of positive targets, broadcast to input
     """
+
+    __module__ = "tt.nn"
 
     weight: Tensor | None
     pos_weight: Tensor | None
@@ -802,6 +858,8 @@ class KLDivLoss(Layer):
     log_target: whether target holds log-probabilities, too
     """
 
+    __module__ = "tt.nn"
+
     reduction: Literal['none', 'mean', 'sum', 'batchmean']
     log_target: bool
 
@@ -834,6 +892,8 @@ class NLLLoss(Layer):
     ignore_index: targets of this value do not contribute to the loss
     reduction: none: the loss of each target; mean: their mean, weighted by class; sum: their sum
     """
+
+    __module__ = "tt.nn"
 
     weight: Tensor | None
     ignore_index: int
@@ -871,6 +931,8 @@ class CrossEntropyLoss(Layer):
         their sum
     label_smoothing: share of each target that is distributed evenly over the classes, in [0, 1]
     """
+
+    __module__ = "tt.nn"
 
     weight: Tensor | None
     ignore_index: int
@@ -923,6 +985,8 @@ class MultiheadAttention(ParameterLayer):
     device: device of the parameters
     dtype: floating-point dtype of the parameters
     """
+
+    __module__ = "tt.nn"
 
     in_proj_weight: Parameter | None
     q_proj_weight: Parameter | None
@@ -1020,6 +1084,8 @@ class Conv1d(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter
     bias: Parameter | None
     in_channels: int
@@ -1108,6 +1174,8 @@ class Conv2d(ParameterLayer):
     device: device of the parameters
     dtype: floating-point dtype of the parameters
     """
+
+    __module__ = "tt.nn"
 
     weight: Parameter
     bias: Parameter | None
@@ -1199,6 +1267,8 @@ class Conv3d(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter
     bias: Parameter | None
     in_channels: int
@@ -1288,6 +1358,8 @@ class ConvTranspose1d(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter
     bias: Parameter | None
     in_channels: int
@@ -1375,6 +1447,8 @@ class ConvTranspose2d(ParameterLayer):
     device: device of the parameters
     dtype: floating-point dtype of the parameters
     """
+
+    __module__ = "tt.nn"
 
     weight: Parameter
     bias: Parameter | None
@@ -1466,6 +1540,8 @@ class ConvTranspose3d(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter
     bias: Parameter | None
     in_channels: int
@@ -1549,6 +1625,8 @@ class BatchNorm1d(NormLayer):
     bias: whether to learn bias, initially 0; only if affine
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Tensor | None
@@ -1619,6 +1697,8 @@ class BatchNorm2d(NormLayer):
     dtype: floating-point dtype of the parameters
     bias: whether to learn bias, initially 0; only if affine
     """
+
+    __module__ = "tt.nn"
 
     weight: Parameter | None
     bias: Parameter | None
@@ -1691,6 +1771,8 @@ class BatchNorm3d(NormLayer):
     bias: whether to learn bias, initially 0; only if affine
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Tensor | None
@@ -1758,6 +1840,8 @@ class GroupNorm(ParameterLayer):
     bias: whether to learn bias, initially 0; only if affine
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter | None
     bias: Parameter | None
     num_groups: int
@@ -1816,6 +1900,8 @@ class RMSNorm(ParameterLayer):
     dtype: floating-point dtype of the parameters
     """
 
+    __module__ = "tt.nn"
+
     weight: Parameter | None
     normalized_shape: int | tuple[int, ...]
     eps: float | None
@@ -1865,6 +1951,8 @@ class MaxPool1d(Layer):
     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
         past the input
     """
+
+    __module__ = "tt.nn"
 
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
@@ -1920,6 +2008,8 @@ class AvgPool1d(Layer):
     count_include_pad: whether the mean counts the padding
     """
 
+    __module__ = "tt.nn"
+
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
     padding: int | tuple[int, ...] | str
@@ -1966,6 +2056,8 @@ class AdaptiveAvgPool1d(Layer):
     output_size: size of the result; a negative number (None in Python) keeps the size of the input
     """
 
+    __module__ = "tt.nn"
+
     output_size: int | tuple[int, ...]
 
     _class, _function = "AdaptiveAvgPool1d", "tt_nn_adaptive_avg_pool1d"
@@ -1995,6 +2087,8 @@ class MaxPool2d(Layer):
     ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
         past the input
     """
+
+    __module__ = "tt.nn"
 
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
@@ -2051,6 +2145,8 @@ class AvgPool2d(Layer):
     divisor_override: divisor of each sum instead of the number of elements
     """
 
+    __module__ = "tt.nn"
+
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
     padding: int | tuple[int, ...] | str
@@ -2101,6 +2197,8 @@ class AdaptiveAvgPool2d(Layer):
     output_size: (height, width) of the result, or one number for both; a negative number (None in
         Python) keeps the size of the input
     """
+
+    __module__ = "tt.nn"
 
     output_size: int | tuple[int, ...]
 

@@ -15,6 +15,7 @@ ALL_GIVEN = 31
 
 class MultiheadAttention(_layers.MultiheadAttention):
     __doc__ = _layers.MultiheadAttention.__doc__
+    __module__ = "tt.nn"
     _class = "MultiheadAttention"
 
     def forward(  # type: ignore[override]

@@ -53,6 +53,7 @@ def forward(layer: Any, n: int, input: Tensor, output_size: Sequence[int] | None
 
 class ConvTranspose1d(_layers.ConvTranspose1d):
     __doc__ = _layers.ConvTranspose1d.__doc__
+    __module__ = "tt.nn"
     _class = "ConvTranspose1d"
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -62,6 +63,7 @@ class ConvTranspose1d(_layers.ConvTranspose1d):
 
 class ConvTranspose2d(_layers.ConvTranspose2d):
     __doc__ = _layers.ConvTranspose2d.__doc__
+    __module__ = "tt.nn"
     _class = "ConvTranspose2d"
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -71,6 +73,7 @@ class ConvTranspose2d(_layers.ConvTranspose2d):
 
 class ConvTranspose3d(_layers.ConvTranspose3d):
     __doc__ = _layers.ConvTranspose3d.__doc__
+    __module__ = "tt.nn"
     _class = "ConvTranspose3d"
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 class Embedding(_layers.Embedding):
     __doc__ = _layers.Embedding.__doc__
+    __module__ = "tt.nn"
     _class = "Embedding"
 
     @classmethod

@@ -4,6 +4,4 @@ from ._optimizers import *  # noqa: F403
 from .optimizer import Optimizer
 
 __all__ = ["Optimizer", "lr_scheduler"]
-for _name in _optimizers.__all__:
-    globals()[_name].__module__ = __name__
 __all__ += _optimizers.__all__

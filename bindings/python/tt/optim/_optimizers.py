@@ -23,6 +23,8 @@ class SGD(NativeOptimizer):
     maximize: whether to maximize the objective instead of minimizing it
     """
 
+    __module__ = "tt.optim"
+
     _class, _function = "SGD", "tt_optim_sgd"
     _arguments = (
         ("params", "Tensor![]", None, True),
@@ -85,6 +87,8 @@ class Adam(NativeOptimizer):
     decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead, as
         AdamW does
     """
+
+    __module__ = "tt.optim"
 
     _class, _function = "Adam", "tt_optim_adam"
     _arguments = (
@@ -153,6 +157,8 @@ class AdamW(NativeOptimizer):
     maximize: whether to maximize the objective instead of minimizing it
     """
 
+    __module__ = "tt.optim"
+
     _class, _function = "AdamW", "tt_optim_adamw"
     _arguments = (
         ("params", "Tensor![]", None, True),
@@ -218,6 +224,8 @@ class RMSprop(NativeOptimizer):
     maximize: whether to maximize the objective instead of minimizing it
     """
 
+    __module__ = "tt.optim"
+
     _class, _function = "RMSprop", "tt_optim_rmsprop"
     _arguments = (
         ("params", "Tensor![]", None, True),
@@ -282,6 +290,8 @@ class Adagrad(NativeOptimizer):
     eps: added to the denominator for numerical stability
     maximize: whether to maximize the objective instead of minimizing it
     """
+
+    __module__ = "tt.optim"
 
     _class, _function = "Adagrad", "tt_optim_adagrad"
     _arguments = (

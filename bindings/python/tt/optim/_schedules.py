@@ -21,6 +21,8 @@ class StepLR(NativeScheduler):
         one and need initial_lr in each group
     """
 
+    __module__ = "tt.optim.lr_scheduler"
+
     _class, _function = "StepLR", "tt_lr_step"
     _arguments = (
         ("optimizer", "Optimizer", None, True),
@@ -46,6 +48,8 @@ class MultiStepLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
         one and need initial_lr in each group
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "MultiStepLR", "tt_lr_multi_step"
     _arguments = (
@@ -76,6 +80,8 @@ class ConstantLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
         one and need initial_lr in each group
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "ConstantLR", "tt_lr_constant"
     _arguments = (
@@ -109,6 +115,8 @@ class LinearLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
         one and need initial_lr in each group
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "LinearLR", "tt_lr_linear"
     _arguments = (
@@ -145,6 +153,8 @@ class ExponentialLR(NativeScheduler):
         one and need initial_lr in each group
     """
 
+    __module__ = "tt.optim.lr_scheduler"
+
     _class, _function = "ExponentialLR", "tt_lr_exponential"
     _arguments = (
         ("optimizer", "Optimizer", None, True),
@@ -167,6 +177,8 @@ class PolynomialLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
         one and need initial_lr in each group
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "PolynomialLR", "tt_lr_polynomial"
     _arguments = (
@@ -195,6 +207,8 @@ class CosineAnnealingLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
         one and need initial_lr in each group
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "CosineAnnealingLR", "tt_lr_cosine_annealing"
     _arguments = (
@@ -233,6 +247,8 @@ class OneCycleLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values resume
         one and need initial_lr in each group
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "OneCycleLR", "tt_lr_one_cycle"
     _arguments = (
@@ -296,6 +312,8 @@ class SequentialLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule
     """
 
+    __module__ = "tt.optim.lr_scheduler"
+
     _class, _function = "SequentialLR", "tt_lr_sequential"
     _arguments = (
         ("optimizer", "Optimizer", None, True),
@@ -321,6 +339,8 @@ class ChainedScheduler(NativeScheduler):
 
     schedulers: schedulers of one and the same optimizer
     """
+
+    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "ChainedScheduler", "tt_lr_chained"
     _arguments = (

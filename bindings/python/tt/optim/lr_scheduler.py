@@ -243,6 +243,4 @@ class MultiplicativeLR(ByFunction):
 
 
 _LRScheduler = LRScheduler  # the base class's former name, which older scripts use
-for _name in _schedules.__all__:
-    globals()[_name].__module__ = __name__
 __all__ += _schedules.__all__

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import defaultdict
 from copy import deepcopy
 from functools import wraps
+from types import MappingProxyType
 
 from .._kinds import kind_name
 from .._hooks import HookHandle
@@ -11,7 +12,7 @@ from .._tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Union
+    from typing import Any, Callable, Iterable, Mapping, Union
 
     Params = Union[
         Iterable[Tensor], Iterable[tuple[str, Tensor]], Iterable[dict[str, Any]]
@@ -23,14 +24,15 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(step)
     def step_with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(vars(self).get("_before_step", {}).values()):
+        if type(self).step is not step_with_hooks:  # a subclass's step calls this one
+            return step(self, *args, **kwargs)
+        for hook in list(self._before_step.values()):
             args, kwargs = hook(self, args, kwargs) or (args, kwargs)
         result = step(self, *args, **kwargs)
-        for hook in list(vars(self).get("_after_step", {}).values()):
+        for hook in list(self._after_step.values()):
             hook(self, args, kwargs)
         return result
 
-    step_with_hooks._without_hooks = step  # type: ignore[attr-defined]
     return step_with_hooks
 
 
@@ -40,11 +42,21 @@ class Optimizer:
     params: tensors, (name, tensor) pairs, or dicts with a list of either under "params" and values of
         their group. They are leaves.
     defaults: the values of groups that have none of their own.
+
+    Every step calls the hooks of register_step_pre_hook and register_step_post_hook.
     """
 
     defaults: dict[str, Any]
     param_groups: list[dict[str, Any]]
     state: Any
+    # hooks by key; an optimizer has dicts of its own once it has any
+    _before_step: Mapping[object, Any] = MappingProxyType({})
+    _after_step: Mapping[object, Any] = MappingProxyType({})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = with_hooks(cls.step)  # type: ignore[assignment]
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -126,9 +138,7 @@ class Optimizer:
         return self._register("_after_step", hook)
 
     def _register(self, when: str, hook: Callable[..., Any]) -> HookHandle:
-        cls, hooks = type(self), vars(self).setdefault(when, {})
-        if not hasattr(cls.step, "_without_hooks"):
-            cls.step = with_hooks(cls.step)  # type: ignore[assignment]
+        hooks = vars(self).setdefault(when, {})
         key = object()
         hooks[key] = hook
         return HookHandle(lambda: hooks.pop(key, None))
