@@ -17,25 +17,24 @@ ENVIRONMENT = {
 }
 
 
-def run(*command, **variables):
+def run(*command, cwd=None, **variables):
     return subprocess.run(
         [str(c) for c in command],
         text=True,
         capture_output=True,
+        cwd=cwd,
         env=ENVIRONMENT | {k: str(v) for k, v in variables.items()},
     )
 
 
-def cargo(*args, folder=CRATES, **variables):
+def cargo(*args, folder=CRATES, locked=True, **options):
     return run(
         os.environ["TT_CARGO"],
         *args,
-        "--quiet",
-        "--offline",
-        "--locked",
-        "--manifest-path",
-        folder / "Cargo.toml",
-        **variables,
+        *("--quiet", "--offline"),
+        *(["--locked"] if locked else []),
+        *("--manifest-path", folder / "Cargo.toml"),
+        **options,
     )
 
 
@@ -84,12 +83,78 @@ def test_a_missing_library_is_explained(tmp_path):
     )
 
 
+DEPENDENT = {
+    "Cargo.toml": """[package]
+name = "dependent"
+version = "0.1.0"
+edition = "2021"
+links = "dependent"
+[dependencies]
+tt-sys = { path = "ROOT/bindings/rust/tt-sys" }
+""",
+    "build.rs": """fn main() {
+    for name in ["DEP_TT_LIB_DIR", "DEP_TT_INCLUDE"] {
+        println!("cargo:warning={}={}", name, std::env::var(name).unwrap_or_default());
+    }
+}
+""",
+    "src/lib.rs": "pub use tt_sys::tt_version;",
+}
+
+
+def dependent(folder, **options):
+    """Builds a crate over tt-sys whose build script shows what tt-sys tells it."""
+    (folder / "src").mkdir()
+    for name, text in DEPENDENT.items():
+        (folder / name).write_text(text.replace("ROOT", str(ROOT)))
+    options.setdefault("CARGO_TARGET_DIR", folder / "target")
+    command = [os.environ["TT_CARGO"], "build", "--offline"]  # not --quiet: it hides warnings
+    return run(*command, cwd=folder, **options)
+
+
+def test_build_scripts_of_dependents_are_told_where_tt_is(tmp_path):
+    done = dependent(tmp_path, TT_LIB_DIR=BUILD)
+    assert f"DEP_TT_LIB_DIR={BUILD.resolve()}\n" in done.stderr, done.stderr
+    assert f"DEP_TT_INCLUDE={ROOT / 'include'}\n" in done.stderr
+
+
+@pytest.mark.parametrize("base", ["where cargo is called", "above the target directory"])
+def test_a_relative_directory(tmp_path, base):
+    (tmp_path / "lib").symlink_to(BUILD)
+    (tmp_path / "app").mkdir()
+    called = tmp_path if base == "where cargo is called" else "/"
+    done = dependent(tmp_path / "app", TT_LIB_DIR="lib", PWD=called)
+    assert f"DEP_TT_LIB_DIR={BUILD.resolve()}\n" in done.stderr, done.stderr
+
+
+def test_another_target_needs_a_directory_of_its_own(tmp_path):
+    """Without a compiler for it: the build script alone runs."""
+    target, host = "aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"
+    source, script = CRATES / "tt-sys/build.rs", tmp_path / "build"
+    compiler = Path(os.environ["TT_CARGO"]).with_name("rustc")
+    built = run(compiler, "--edition=2021", source, "-o", script)
+    assert built.returncode == 0, built.stderr
+    cargos = {"TARGET": target, "HOST": host, "OUT_DIR": tmp_path, "PKG_CONFIG_PATH": tmp_path}
+    cargos["CARGO_MANIFEST_DIR"] = CRATES / "tt-sys"
+    done = run(script, **cargos)
+    assert done.returncode == 1 and "another target than this machine" in done.stderr
+    done = run(script, **cargos, TT_LIB_DIR_aarch64_unknown_linux_gnu=BUILD, TT_LIB_DIR="/nowhere")
+    assert done.returncode == 0 and f"cargo:lib_dir={BUILD.resolve()}\n" in done.stdout
+    done = run(script, **cargos, PKG_CONFIG_ALLOW_CROSS=1)
+    assert done.returncode == 1 and "pkg-config" in done.stderr
+
+
+def test_documentation_needs_no_library(tmp_path):
+    done = cargo("check", "-p", "tt", DOCS_RS=1, TT_LIB_DIR=tmp_path, CARGO_TARGET_DIR=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_installed_library_is_found_and_linked(tmp_path):
     install = run("cmake", "--install", BUILD, "--prefix", tmp_path / "usr")
     assert install.returncode == 0, install.stderr
     folder = next(tmp_path.glob("usr/lib*/pkgconfig"))
     shutil.copytree(CRATES, tmp_path / "rust", ignore=shutil.ignore_patterns("target"))
-    manifest = tmp_path / "rust/tt/Cargo.toml"
+    manifest = tmp_path / "rust/examples/Cargo.toml"
     manifest.write_text(manifest.read_text().replace("../../../examples", str(ROOT / "examples")))
     done = cargo(
         "run",

@@ -69,7 +69,7 @@ impl<T: Element> From<&[T]> for Tensor {
     }
 }
 /// Takes the vector's memory over, without a copy.
-impl<T: Element + Send> From<Vec<T>> for Tensor {
+impl<T: Element> From<Vec<T>> for Tensor {
     #[track_caller]
     fn from(data: Vec<T>) -> Tensor {
         let n = data.len() as i64;

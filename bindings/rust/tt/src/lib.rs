@@ -54,9 +54,11 @@
 //! ```
 //!
 //! # Features
-//! None is on by default, and the crate has no dependencies without them. `half` and `num-complex`:
-//! their types are elements of tensors. `ndarray`: arrays from and to tensors. `serde`: a
-//! [`StateDict`] is serialized and deserialized.
+//! None is on by default, and without them the crate has no dependencies.
+//! - `half`, `num-complex`: the types of these crates are elements of tensors, and convert from and to
+//!   [`F16`], [`BF16`] and [`Complex`].
+//! - `ndarray`: `Tensor::from(&array)` and `ArrayD::try_from(&tensor)` copy.
+//! - `serde`: [`Tensor`], [`StateDict`], [`DType`] and [`Device`] are serialized and deserialized.
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, missing_debug_implementations, clippy::undocumented_unsafe_blocks)]
 
@@ -69,13 +71,15 @@ mod device;
 mod dict;
 mod dispatch;
 mod error;
+mod float16;
 #[rustfmt::skip]
 #[path = "gen/mod.rs"]
 mod generated; // `gen` is a keyword of edition 2024
-mod half;
 mod handle;
 mod host;
 mod index;
+#[cfg(any(feature = "half", feature = "ndarray", feature = "num-complex", feature = "serde"))]
+mod interop;
 mod io;
 mod layer;
 mod module;
@@ -91,8 +95,8 @@ pub use device::*;
 pub use dict::*;
 pub use dispatch::*;
 pub use error::{Error, ErrorInfo, Result};
+pub use float16::*;
 pub use generated::*;
-pub use half::*;
 pub use handle::Handle;
 pub use host::*;
 pub use index::*;

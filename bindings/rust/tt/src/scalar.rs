@@ -19,7 +19,7 @@ pub struct Complex<T> {
 ///
 /// # Safety
 /// The type has the layout of elements of `DTYPE`.
-pub unsafe trait Element: Copy + 'static {
+pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The dtype of these elements.
     const DTYPE: DType;
 }
@@ -61,6 +61,14 @@ impl DType {
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.name())
+    }
+}
+/// Parses a name such as "float32".
+impl std::str::FromStr for DType {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<DType> {
+        let found = (1..).map_while(DType::from_raw).find(|dtype| dtype.name() == name);
+        found.ok_or_else(|| Error::new(Status::InvalidArg, format!("no dtype is named {:?}", name)))
     }
 }
 

@@ -41,10 +41,11 @@ impl Tensor {
         }
     }
     /// Takes the vector's memory over, without a copy.
-    pub fn from_vec<T: Element + Send>(mut data: Vec<T>, shape: &[i64]) -> Result<Tensor> {
+    pub fn from_vec<T: Element>(mut data: Vec<T>, shape: &[i64]) -> Result<Tensor> {
         check_length(data.len(), shape)?;
-        let p = data.as_mut_ptr(); // stays when data moves
-                                   // SAFETY: the tensor owns the vector, whose elements are as many as the shape's.
+        let p = data.as_mut_ptr();
+        // SAFETY: the tensor owns the vector, whose elements stay where they are and are as many as
+        // the shape's.
         unsafe { Tensor::import(p, shape, None, true, data) }
     }
     /// Makes a tensor over memory that `owner` keeps. The owner is dropped with the last tensor over
@@ -89,24 +90,30 @@ impl Tensor {
     /// Copies all elements, row-major. T must be the tensor's dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE)?;
-        let (n, mut data) = (self.numel() as usize, Vec::new());
-        data.try_reserve_exact(n).map_err(|_| {
-            Error::new(Status::Oom, format!("a vector of {} elements is not to be had", n))
-        })?;
+        let n = self.numel() as usize;
+        let mut data = empty_vec::<T>(n)?;
+        let (p, bytes) = (data.as_mut_ptr() as *mut u8, n * std::mem::size_of::<T>());
         // SAFETY: there is room for n elements of T, and all are written.
         unsafe {
-            call(|c| {
-                sys::tt_tensor_read(
-                    c,
-                    self.raw(),
-                    data.as_mut_ptr() as *mut c_void,
-                    (n * std::mem::size_of::<T>()) as i64,
-                )
-            })?;
+            call(|c| sys::tt_tensor_read(c, self.raw(), p as *mut c_void, bytes as i64))?;
             if T::DTYPE == DType::Bool {
-                let bytes = data.as_mut_ptr() as *mut u8; // a file may hold other values than Rust's bool
-                (0..n).for_each(|i| *bytes.add(i) = (*bytes.add(i) != 0) as u8);
+                // A file may have had bytes that are no bool of Rust.
+                let written = std::slice::from_raw_parts_mut(p, bytes);
+                written.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
             }
+            data.set_len(n);
+        }
+        Ok(data)
+    }
+    /// Copies the elements of any dtype as bytes, row-major.
+    #[cfg(feature = "serde")]
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let n = self.numel() as usize * self.dtype().size();
+        let mut data = empty_vec::<u8>(n)?;
+        let p = data.as_mut_ptr() as *mut c_void;
+        // SAFETY: there is room for n bytes, and all are written.
+        unsafe {
+            call(|c| sys::tt_tensor_read(c, self.raw(), p, n as i64))?;
             data.set_len(n);
         }
         Ok(data)
@@ -249,7 +256,16 @@ impl AsRef<Tensor> for Tensor {
 
 struct Owner<O>(#[allow(dead_code)] O); // it is there to be dropped
 
-fn check_length(n: usize, shape: &[i64]) -> Result<()> {
+/// A vector with room for n elements; an error where `Vec` would end the program.
+fn empty_vec<T>(n: usize) -> Result<Vec<T>> {
+    let mut data = Vec::new();
+    match data.try_reserve_exact(n) {
+        Ok(()) => Ok(data),
+        Err(_) => Err(Error::new(Status::Oom, format!("no memory for a vector of {} elements", n))),
+    }
+}
+
+pub(crate) fn check_length(n: usize, shape: &[i64]) -> Result<()> {
     if shape.iter().try_fold(1i64, |all, size| all.checked_mul(*size)) == Some(n as i64) {
         return Ok(());
     }

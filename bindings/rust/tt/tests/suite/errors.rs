@@ -64,7 +64,7 @@ fn vectors_that_no_memory_holds() {
         let e = fails(tt::zeros(&[1]).unwrap().expand(&[n]).unwrap().to_vec::<f32>());
         assert_eq!(
             (e.status, e.message.clone()),
-            (Status::Oom, format!("a vector of {} elements is not to be had", n))
+            (Status::Oom, format!("no memory for a vector of {} elements", n))
         );
     }
 }

@@ -1,0 +1,9 @@
+//! Types of other crates, each behind a feature of its name.
+#[cfg(feature = "half")]
+mod half;
+#[cfg(feature = "ndarray")]
+mod ndarray;
+#[cfg(feature = "num-complex")]
+mod num_complex;
+#[cfg(feature = "serde")]
+mod serde;
