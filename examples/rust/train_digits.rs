@@ -1,23 +1,23 @@
 //! Trains a small convolutional network on handwritten digits: the Rust form of
 //! examples/c/train_digits.c.
 //!
-//!     train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint
-//! FILE] [--resume FILE] [--logits FILE]
+//!     train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N]
+//!                  [--checkpoint FILE] [--resume FILE] [--logits FILE]
 //!     train_digits --evaluate CHECKPOINT [--logits FILE]
 //!
 //! --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate
 //! tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
 //! float32: (297, 10) row-major.
-use std::error::Error;
+mod digits;
+use digits::{Digits, Outcome, CLASSES};
 use std::io::{stdout, Write};
 use std::time::Instant;
 use tt::{
-    lr, nn, optim, Checkpoint, Generator, Module, Optimizer, Result, Scheduler, StateDict, Tensor,
+    lr, optim, Checkpoint, Generator, Module, Optimizer, Result, Scheduler, StateDict, Tensor,
 };
 
 const TRAIN: i64 = 1500;
 const BATCH: i64 = 50;
-const CLASSES: usize = 10;
 
 struct Options {
     data: String,
@@ -31,7 +31,7 @@ struct Options {
     logits: Option<String>,
 }
 
-fn parse() -> std::result::Result<Options, Box<dyn Error>> {
+fn parse() -> Outcome<Options> {
     let (checkpoint, resume, evaluate, logits) = (None, None, None, None);
     let mut o = Options {
         data: "examples/data/digits.csv".into(),
@@ -63,50 +63,6 @@ fn parse() -> std::result::Result<Options, Box<dyn Error>> {
     Ok(o)
 }
 
-/// Rows of 64 pixels (0-16) and a label: images (N, 1, 8, 8) in 0 … 1 and labels (N).
-fn read(path: &str) -> std::result::Result<(Tensor, Tensor), Box<dyn Error>> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {}", path, e))?;
-    let (mut pixels, mut labels) = (vec![], vec![]);
-    for (i, line) in text.lines().enumerate() {
-        let wrong = |why: &dyn std::fmt::Display| format!("{}:{}: {}", path, i + 1, why);
-        let row = line
-            .split(',')
-            .map(str::parse)
-            .collect::<std::result::Result<Vec<u8>, _>>()
-            .map_err(|e| wrong(&e))?;
-        if row.len() != 65 || row[64] as usize >= CLASSES || row[..64].iter().any(|p| *p > 16) {
-            return Err(wrong(&"not 64 pixels of 0 to 16 and a digit").into());
-        }
-        pixels.extend(row[..64].iter().map(|p| *p as f32 / 16.0));
-        labels.push(row[64] as i64);
-    }
-    let n = labels.len() as i64;
-    if n <= TRAIN {
-        return Err(format!("{}: {} rows, more than {} are needed", path, n, TRAIN).into());
-    }
-    Ok((Tensor::from_vec(pixels, &[n, 1, 8, 8])?, Tensor::from_vec(labels, &[n])?))
-}
-
-/// (N, 1, 8, 8) -> (N, 32, 2, 2) -> (N, 10)
-fn build() -> Result<Module> {
-    let conv = |inputs, outputs| {
-        nn::conv2d_with(inputs, outputs, &[3], nn::Conv2dOpts::new().padding(&[1]))
-    };
-    tt::sequential([
-        conv(1, 16)?,
-        nn::batch_norm2d(16)?,
-        nn::relu()?,
-        nn::max_pool2d(&[2])?,
-        conv(16, 32)?,
-        nn::batch_norm2d(32)?,
-        nn::relu()?,
-        nn::max_pool2d(&[2])?,
-        nn::flatten()?,
-        nn::dropout_with(nn::DropoutOpts::new().p(0.3))?,
-        nn::linear(32 * 2 * 2, CLASSES as i64)?,
-    ])
-}
-
 struct Trainer {
     net: Module,
     adam: Optimizer,
@@ -117,7 +73,7 @@ struct Trainer {
 
 impl Trainer {
     fn new(o: &Options) -> Result<Trainer> {
-        let net = build()?;
+        let net = digits::net()?;
         let adam = optim::adam_with(&net.parameters()?, optim::AdamOpts::new().lr(o.lr))?;
         let schedule = lr::cosine_annealing(&adam, o.epochs)?;
         Ok(Trainer { net, adam, schedule, random: Generator::current()?, losses: vec![] })
@@ -204,8 +160,11 @@ fn print_confusion(truth: &[i64], guess: &[i64]) {
     }
 }
 
-fn run(o: &Options) -> std::result::Result<(), Box<dyn Error>> {
-    let (x, y) = read(&o.data)?;
+fn run(o: &Options) -> Outcome<()> {
+    let Digits { images: x, labels: y } = digits::read(&o.data)?;
+    if x.size(0) <= TRAIN {
+        return Err(format!("{}: {} rows, more than {TRAIN} are needed", o.data, x.size(0)).into());
+    }
     tt::set_num_threads(o.threads)?;
     tt::manual_seed(1234)?; // the split is always the same
     let order = tt::randperm(x.size(0))?;

@@ -3,6 +3,7 @@ beside the C one."""
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -280,4 +281,67 @@ def test_the_example_explains_what_is_wrong(args, why):
         *args,
         LD_LIBRARY_PATH=BUILD,
     )
+    assert done.returncode == 1 and why in done.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    file = tmp_path_factory.mktemp("trained") / "digits"
+    digits(PROGRAMS / "train_digits", "--seed", 2, "--epochs", 3, "--checkpoint", file)
+    return file
+
+
+def serve(*args):
+    return run(PROGRAMS / "serve_digits", *args, LD_LIBRARY_PATH=BUILD)
+
+
+def test_the_server_tests_itself(trained):
+    data = ROOT / "examples/data/digits.csv"
+    done = serve("--model", trained, "--self-test", "--workers", 3, "--data", data)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "3 clients got what the model answers"
+    assert float(re.fullmatch(r"accuracy (\d+\.\d) %", second).group(1)) > 90
+
+
+def test_the_server_answers_what_is_wrong_and_goes_on(trained):
+    data = ROOT / "examples/data/digits.csv"
+    command = [PROGRAMS / "serve_digits", "--model", trained, "--address", "127.0.0.1:0"]
+    environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(BUILD)}
+    server = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, env=environment)
+    try:
+        place = re.search(r"http://([\d.]+):(\d+)/classify", server.stdout.readline())
+        host, port = place.group(1), int(place.group(2))
+        length = "POST /classify HTTP/1.1\r\nContent-Length: {}\r\n\r\n"
+        for request, answer in [
+            ("GET / HTTP/1.1\r\n\r\n", "POST images to /classify"),
+            (length.format(3) + "1,2", "an image has 64 pixels, not 2"),
+            (length.format(5) + "1,two", "invalid float"),
+            (length.format(1 << 60), ""),
+            ("nonsense", ""),
+            ("", ""),
+        ]:
+            with socket.create_connection((host, port), timeout=20) as connection:
+                connection.sendall(request.encode())
+                connection.shutdown(socket.SHUT_WR)
+                assert answer in connection.makefile().read()
+        done = serve("--ask", f"{host}:{port}", "--data", data)
+        assert done.returncode == 0 and done.stdout.startswith("accuracy 9"), done.stderr
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.parametrize(
+    "args, why",
+    [
+        ((), "--model FILE"),
+        (("--model", "/nowhere"), "cannot be opened"),
+        (("--workers", "many"), "invalid digit"),
+        (("--ask",), "no value for --ask"),
+        (("--ask", "127.0.0.1:1", "--data", "/nowhere"), "No such file"),
+    ],
+)
+def test_the_server_explains_what_is_wrong(args, why):
+    done = serve(*args)
     assert done.returncode == 1 and why in done.stderr
