@@ -194,7 +194,7 @@ def python(root, files):
         for path, text in sources(root, files, folder, ".py")
         if path not in ("_abi.py", "_layouts.py")
     }
-    places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorHandle"): "tt.Tensor"}
+    places = {("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorFacts"): "tt.Tensor"}
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
     for path, tree in trees.items():

@@ -65,8 +65,9 @@ def check(language, op, table):
 
 
 def read(language, text, ops):
-    """Operator -> its table."""
+    """Operator -> its table. "classes" is the generator's of classes."""
     tables = tomllib.loads(text)
+    tables.pop("classes", None)
     for name, table in tables.items():
         if name not in ops:
             raise DeclError(f"{language} overrides: no operator is called {name!r}")

@@ -112,14 +112,16 @@ def options_format(op):
     return code + "0q"
 
 
+def docstring(rows):
+    """The lines of a docstring in a function."""
+    lines = [f'    """{rows[0]}'] + [f"    {row}" if row else "" for row in rows[1:]]
+    return [line.replace("\\", "\\\\") for line in [*lines, '    """']]
+
+
 def emit(function):
     """The lines of a function: signature, docstring, body."""
-    rows = function.doc()
-    docstring = [f'    """{rows[0]}'] + [f"    {row}" if row else "" for row in rows[1:]]
-    docstring.append('    """')
     head = [f"def {function.name}({function.signature()}):"]
-    docstring = [line.replace("\\", "\\\\") for line in docstring]
-    return head + docstring + indented(Body(function).lines())
+    return head + docstring(function.doc()) + indented(Body(function).lines())
 
 
 class Body:
@@ -375,36 +377,36 @@ class Body:
         if op.list_out:
             return self.list_call(form, tensors)
         if len(op.outs) == 1:
-            call = self.calls(form, tensors, variant, ["byref(t)"])
-            return ["t = new(Tensor)", *call, self.one_result(form)]
-        names = [f"t{place}" for place in range(len(op.outs))]
-        made = f"{', '.join(names)} = {', '.join(['new(Tensor)'] * len(names))}"
+            call = self.calls(form, tensors, variant, ["byref(h)"])
+            return ["h = TensorHandle()", *call, *self.one_result(form)]
+        names = [f"h{place}" for place in range(len(op.outs))]
+        made = f"{', '.join(names)} = {', '.join(['TensorHandle()'] * len(names))}"
         call = self.calls(form, tensors, variant, [f"byref({name})" for name in names])
         return [made, *call, *self.several_results(form, names)]
 
     def one_result(self, form):
-        """The statement that returns t."""
+        """The statements that return the tensor of h."""
         lists = [slot.var for slot in form.slots if slot.arg.type == "Tensor[]"]
         if self.function.leaf:
-            return "return t.requires_grad_() if requires_grad else t"
+            return ["t = wrap(h)", "return t.requires_grad_() if requires_grad else t"]
         if lists:
             first = lists[0]
-            return f"return t if PLAIN.issuperset(map(type, {first})) else like(t, {first})"
+            return [f"return like(wrap(h), {first})"]
         if form.override("returns_self"):
-            return "return t if t._address != input._address else input"
-        return "return t"
+            return ["return wrap(h) if h._address != input._address else input"]
+        return ["return wrap(h)"]
 
     def several_results(self, form, names):
         requested = form.override("results_on_request")
         if not requested:
-            return [f"return _r_{form.op.name}(({', '.join(names)}))"]
+            return [f"return _r_{form.op.name}(map(wrap, ({', '.join(names)})))"]
         flags = [
             form.of[requested[out.name]].var if out.name in requested else "True"
             for out in form.op.outs
         ]
         pairs = ", ".join(f"({name}, {flag})" for name, flag in zip(names, flags))
         return [
-            f"found = tuple(t for t, wanted in ({pairs}) if wanted)",
+            f"found = tuple(wrap(h) for h, wanted in ({pairs}) if wanted)",
             "return found if len(found) > 1 else found[0]",
         ]
 

@@ -282,21 +282,21 @@ class Function:
             shown = shown.replace(f", {self.varargs.name}=None", "")
         return f"{self.name}({shown})"
 
-    def doc(self):
+    def doc(self, width=DOC_WIDTH):
         """The lines of the docstring."""
         texts = list(dict.fromkeys(" ".join(f.op.get("doc").split()) for f in self.forms))
         if self.variant == "_":
             texts[0] = "In place: " + texts[0]
         rows = [self.shown_signature(), ""]
         for text in texts:
-            rows += textwrap.wrap(text, DOC_WIDTH, break_on_hyphens=False)
+            rows += textwrap.wrap(text, width, break_on_hyphens=False)
         if self.alone:
             rows.append(f"Of {self.positional[0].name} alone: {self.alone}.")
         if self.columns:
             rows.append(f"  {self.columns}: a tuple of the columns instead")
-        return rows + self.argument_docs()
+        return rows + self.argument_docs(width)
 
-    def argument_docs(self):
+    def argument_docs(self, width):
         docs = {}
         for form in self.forms:
             for slot in form.slots:
@@ -306,7 +306,7 @@ class Function:
         for name, text in docs.items():
             rows += textwrap.wrap(
                 f"{name}: {text}",
-                DOC_WIDTH,
+                width,
                 initial_indent="  ",
                 subsequent_indent="    ",
                 break_on_hyphens=False,

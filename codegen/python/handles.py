@@ -307,8 +307,8 @@ class Plain:
         name, returns = self.fn.name, self.fn.returns
         if returns == SIZES:
             return "Size" if name.endswith("_shape") else "tuple[int, ...]"
-        if returns == Pointer(Named("char"), True):
-            return "str"
+        if returns == TEXT:
+            return "str | None" if docs.RETURNED in self.fn.doc.null else "str"
         if returns == Named("tt_device_type"):
             return "device"
         if isinstance(returns, Pointer):
@@ -350,8 +350,10 @@ class Plain:
             return self.call()
         args = (["local.ctx"] if self.ctx else []) + self.args
         text = f"quick.{name}({', '.join(args)})"
-        if returns == Pointer(Named("char"), True):
-            return [f"return {text}.decode()"]
+        if returns == TEXT:
+            if docs.RETURNED not in self.fn.doc.null:
+                return [f"return {text}.decode()"]
+            return [f"found = {text}", "return None if found is None else found.decode()"]
         if returns == Named("tt_dtype"):
             return [f"return DTYPES[{text}]"]
         if returns == Named("tt_device_type"):  # the index is a function of its own
@@ -388,7 +390,7 @@ class Plain:
             )
             return [f"return [{{{fields}}}", f'        for r in filled(struct("{kind}"), {given})]']
         if made == "handle" and kind == "tt_tensor":
-            return [f"return result(Tensor, {given})"]
+            return [f"return tensor_result({given})"]
         if self.name == "__init__":
             return [f"call({given}, byref(self))"]
         if made == "handle":
@@ -593,6 +595,29 @@ def dtype_functions():
     ]
 
 
+TENSOR_HEAD = '''
+
+class TensorHandle(Handle):
+    """Owns a tt_tensor."""
+    __slots__ = ()
+
+
+released_by(TensorHandle, quick.tt_tensor_release)
+
+
+class TensorFacts:
+    """The base of Tensor: what C knows of a tensor. ctypes passes `_as_parameter_` in its place."""
+    __slots__ = ("_as_parameter_",)
+    _as_parameter_: TensorHandle
+
+    @property
+    def _address(self) -> _int | None:
+        """The tt_tensor."""
+        return self._as_parameter_._address'''.split(
+    "\n"
+)
+
+
 def module(what, imports, plain, early, more, api):
     """The text of a module: functions, then classes; more: handle -> further lines of its class."""
     lines, classes = dtype_functions() if early else [], {
@@ -607,17 +632,14 @@ def module(what, imports, plain, early, more, api):
     for raw, body in classes.items():
         if body:
             name, doc = CLASSES[raw], api.docs[raw]
-            lines += [
-                "",
-                "",
-                f"class {name}Handle(Handle):",
-                f'    """{doc}"""',
-                "    __slots__ = ()",
-                *body,
-                *more.get(raw, ()),
-            ]
+            if early:
+                lines += TENSOR_HEAD
+            else:
+                lines += ["", "", f"class {name}Handle(Handle):"]
+                lines += [f'    """{doc}"""', "    __slots__ = ()"]
+            lines += [*body, *more.get(raw, ())]
             lines += lists_of({p.name for p in plain if p.home == raw})
-            if raw != "tt_op":
+            if raw != "tt_op" and not early:
                 lines += ["", "", f"released_by({name}Handle, quick.tt_{PREFIXES[raw]}_release)"]
     packs = sorted({item for p in plain if p.early == early for item in p.packs.items()})
     text = (
@@ -669,7 +691,7 @@ IMPORTS = {
     "._hooks": ["HookHandle", "registered"],
     "._layouts": ["struct"],
     "._lib": ["Handle", "call", "filled", "local", "quick", "released_by", "result"],
-    "._tensor": ["Tensor", "wrap"],
+    "._tensor": ["Tensor", "tensor_result"],
     "._types": [
         "BY_NAME",
         "DTYPES",

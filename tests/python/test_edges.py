@@ -78,6 +78,13 @@ def test_operators_need_a_tensor():
                     getattr(tt.Tensor, name)(wrong, *other)
 
 
+def test_reflected_operators_of_a_number_first():
+    assert tt.Tensor.__rpow__(2.0, tt.tensor([3.0])).tolist() == [9]
+    assert tt.Tensor.__rmod__(2.0, tt.tensor([3.0])).tolist() == [1]
+    with pytest.raises(TypeError):
+        tt.Tensor.__rpow__(2.0, 3)
+
+
 def test_refusals():
     t = tt.ones(4, 5)
     for start in (tt.tensor([0, 1]), tt.tensor(True), tt.tensor(1.0)):

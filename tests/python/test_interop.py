@@ -421,9 +421,8 @@ def test_attributes_of_tensors():
     x = tt.ones(2)
     x.note = [1]
     assert x.note == [1] and not hasattr(tt.ones(2), "note")
-    with pytest.raises(AttributeError):
-        x.value = 3  # ctypes' name of the pointer
-    assert not hasattr(x, "value")
+    x.value = 3
+    assert x.value == 3 and x.tolist() == [1, 1]
 
 
 # ---- Python's protocols ----
@@ -612,3 +611,39 @@ def test_profiler():
     assert "# of Calls" in table and len(table.splitlines()) == 9 and "Self CPU time total" in table
     with pytest.raises(RuntimeError):
         tt.profiler.profile().key_averages()
+
+
+def test_a_tensor_is_no_buffer():
+    """C's pointer must not be taken for values."""
+
+    class Own(tt.Tensor):
+        pass
+
+    for x in (tt.ones(3), tt.nn.Parameter(tt.ones(3)), Own([1.0, 1.0, 1.0])):
+        for take in (memoryview, bytearray):
+            with pytest.raises(TypeError):
+                take(x)
+
+
+def test_results_of_operators_on_a_subclass_and_a_tensor():
+    class Own(tt.Tensor):
+        pass
+
+    own, plain = tt.ones(2).as_subclass(Own), tt.ones(2)
+    for result in (own + plain, plain + own, 1 - own, own**2, own[0], own == plain, -own):
+        assert type(result) is Own
+    assert type(own.new_tensor([1.0])) is Own and type(plain + plain) is tt.Tensor
+    parameter = tt.nn.Parameter(tt.ones(2))
+    assert type(parameter + plain) is type(plain + parameter) is tt.Tensor
+    assert type(parameter + own) is Own
+    before = dict(vars(Own))
+    own += plain
+    assert dict(vars(Own)) == before and type(own) is Own
+
+
+def test_names_past_the_end_are_none():
+    from tt._handles import StateDictHandle
+
+    state = StateDictHandle()
+    state.set("a", tt.ones(1))
+    assert (state.name(0), state.name(1), state.structure()) == ("a", None, None)

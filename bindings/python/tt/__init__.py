@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from . import _dtypes, _lib, _operators, _ops, _types  # noqa: F401  (_operators completes Tensor)
+from . import _dtypes, _lib, _ops, _types
 from ._dtypes import *  # noqa: F403
 from ._lib import VERSION as __version__
 from ._tensor import Tensor as Tensor

@@ -9,7 +9,7 @@ from ctypes import addressof, byref, c_double, c_int32, c_int64, create_string_b
 from struct import Struct
 
 from . import _convert as convert
-from ._lib import fail, lib, local, new
+from ._lib import fail, lib, local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def construct(
     optional = [row for row in rows if not row[3]]
     if optional:
         given.append(options(optional, values, name, keep))
-    made = new(handle)
+    made = handle.__new__(handle)
     if getattr(lib, function)(local.ctx, *given, byref(made)):
         fail()
     return made

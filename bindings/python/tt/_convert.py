@@ -16,20 +16,18 @@ from struct import error as struct_error
 from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
-from ._lib import result
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
-from ._tensor import SCALAR, Tensor, classed, wrap
+from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
 from ._tensor import SMALL as INTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Sequence, TypeVar
+    from typing import Any, Callable, Sequence, TypeVar
 
     from ._lib import Handle
 
     T = TypeVar("T")
 
-PLAIN = {Tensor}
 POINTERS = [Struct(f"{n}P").pack for n in range(65)]
 
 
@@ -70,8 +68,8 @@ def tensor_list(xs: Any, op: str, arg: str, optional: bool = False) -> tuple[Any
     return xs
 
 
-def pointers(xs: Sequence[Handle | None]) -> bytes:
-    """Returns an array of pointers to the objects of handles, which the caller keeps alive."""
+def pointers(xs: Sequence[Tensor | None]) -> bytes:
+    """Returns an array of pointers to tensors, which the caller keeps alive."""
     values = [x._address if x is not None else 0 for x in xs]
     return POINTERS[len(xs)](*values) if len(xs) < 65 else Struct(f"{len(xs)}P").pack(*values)
 
@@ -112,12 +110,11 @@ def is_number(x: Any) -> bool:
     )
 
 
-def operand(self: Any, x: Any) -> Any:
-    """Returns the other operand of a Python operator of self: a tensor or a number.
+def operand(x: Any) -> Any:
+    """Returns an operand of a Python operator: a tensor or a number.
 
-    A NumPy array becomes a tensor. For anything else it is NotImplemented: Python asks the other operand.
+    A NumPy array becomes a tensor. For anything else it is NotImplemented.
     """
-    instance(Tensor, self, "an operator", "self")
     if isinstance(x, Tensor) or is_number(x):
         return x
     if type(x).__module__ == "numpy" and hasattr(x, "__array_interface__"):
@@ -125,6 +122,26 @@ def operand(self: Any, x: Any) -> Any:
 
         return as_tensor(x)
     return NotImplemented
+
+
+def operate(function: Callable[..., Any], self: Any, other: Any, **more: Any) -> Any:
+    """Returns function(self, other) for a Python operator.
+
+    It is NotImplemented for an operand that no operator takes: Python then asks the other one.
+    """
+    instance(Tensor, self, function.__name__, "self")
+    other = operand(other)
+    if other is NotImplemented:
+        return NotImplemented
+    return like(function(self, other, **more), (self, other))
+
+
+def operate_swapped(function: Callable[..., Any], self: Any, other: Any, **more: Any) -> Any:
+    """Returns function(other, self), otherwise as operate."""
+    other = operand(other)
+    if other is NotImplemented:
+        return NotImplemented
+    return like(function(other, self, **more), (self, other))
 
 
 def is_int(x: Any) -> bool:
@@ -341,10 +358,10 @@ def number_operand(
     number = scalar(x, op, arg)
     kind = number[0] - 1
     if first is None or kind > KINDS.index(first.dtype.kind):
-        return result(Tensor, "tt_scalar_tensor", number, c_int32(0))  # of the kind's default dtype
+        return tensor_result("tt_scalar_tensor", number, c_int32(0))  # of the kind's default dtype
     if fit and first.dtype.name not in ("float16", "bfloat16"):
-        result(Tensor, "tt_scalar_tensor", number, c_int32(first.dtype.code))
-    t = result(Tensor, "tt_scalar_tensor", number, c_int32(WIDEST[kind]))
+        tensor_result("tt_scalar_tensor", number, c_int32(first.dtype.code))
+    t = tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[kind]))
     return t if first.ndim else t.to(first.dtype)
 
 
@@ -353,8 +370,10 @@ def number_operand(
 
 def like(result: Any, tensors: Any) -> Any:
     """Returns a result in the class of the first tensor whose subclass results keep."""
-    cls = next((type(t) for t in tensors if keeps(t)), None)
-    return result if cls is None else classed(result, cls)
+    for t in tensors:
+        if keeps(t):
+            return classed(result, type(t))
+    return result
 
 
 def out_tensors(xs: Any, n: int, op: str) -> list[Tensor]:
@@ -378,4 +397,4 @@ def gradients_of(handles: Any, inputs: Any, materialize: bool) -> tuple[Any, ...
     def missing(x: Tensor) -> Tensor | None:
         return _ops.zeros_like(x) if materialize else None
 
-    return tuple(wrap(h) if h else missing(x) for h, x in zip(handles, inputs))
+    return tuple(from_address(h) if h else missing(x) for h, x in zip(handles, inputs))

@@ -9,8 +9,8 @@ from ctypes import c_int32, c_void_p
 
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
-from ._lib import drop, keep, result
-from ._tensor import Tensor
+from ._lib import drop, keep
+from ._tensor import Tensor, tensor_result
 from ._types import BOOL, DTYPES, complex64, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
 
@@ -77,7 +77,7 @@ def scalar_tensor(
 ) -> Tensor:
     """Returns a 0-dim tensor of a number. dtype: by default float32."""
     code = dtype_code(dtype or float32, "scalar_tensor", "dtype")
-    t = result(Tensor, "tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
+    t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
     if device is None and not requires_grad:
         return t
     return t.to(device).requires_grad_(requires_grad)
@@ -143,7 +143,7 @@ def from_bytes(data: Any, dtype: DType, shape: Any) -> Tensor:
     """Returns a tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
     sizes = int_list(tuple(shape), "tensor", "shape")
-    return result(Tensor, "tt_tensor_from_data", pointer, c_int32(dtype.code), *sizes)
+    return tensor_result("tt_tensor_from_data", pointer, c_int32(dtype.code), *sizes)
 
 
 def index_tensor(item: Any) -> Tensor:
@@ -169,8 +169,7 @@ def imported(
 
     strides: in elements; None: row-major.
     """
-    return result(
-        Tensor,
+    return tensor_result(
         "tt_tensor_import",
         c_void_p(address),
         c_int32(dtype.code),

@@ -6,8 +6,8 @@ import gc
 import sys
 from ctypes import PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p, py_object
 
-from ._lib import call, result
-from ._tensor import Tensor
+from ._lib import call
+from ._tensor import Tensor, tensor_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def from_dlpack(
     for major, (name, used) in NAMES.items():
         if is_valid(capsule, name):
             address = c_void_p(pointer(capsule, name))
-            made = result(Tensor, "tt_tensor_from_dlpack", address, c_int32(major))
+            made = tensor_result("tt_tensor_from_dlpack", address, c_int32(major))
             rename(capsule, used)
             return made.to(device) if device is not None else made
     raise ValueError(

@@ -25,8 +25,22 @@ def is_complex(input: Tensor) -> _bool:
 
 
 class TensorHandle(Handle):
-    """A tensor: dtype, shape, strides, and memory that other tensors may share."""
+    """Owns a tt_tensor."""
     __slots__ = ()
+
+
+released_by(TensorHandle, quick.tt_tensor_release)
+
+
+class TensorFacts:
+    """The base of Tensor: what C knows of a tensor. ctypes passes `_as_parameter_` in its place."""
+    __slots__ = ("_as_parameter_",)
+    _as_parameter_: TensorHandle
+
+    @property
+    def _address(self) -> _int | None:
+        """The tt_tensor."""
+        return self._as_parameter_._address
 
     @property
     def dtype(self) -> _dtype:
@@ -265,6 +279,3 @@ class TensorHandle(Handle):
     def is_meta(self) -> _bool:
         """Whether the tensor is on meta."""
         return quick.tt_tensor_device_type(self) == 3
-
-
-released_by(TensorHandle, quick.tt_tensor_release)

@@ -13,7 +13,7 @@ from ._convert import (
 from ._hooks import HookHandle, registered
 from ._layouts import struct
 from ._lib import Handle, call, filled, local, quick, released_by, result
-from ._tensor import Tensor
+from ._tensor import Tensor, tensor_result
 from ._types import DTYPES, Size, device
 
 TYPE_CHECKING = False
@@ -259,23 +259,25 @@ class StateDictHandle(Handle):
         """Returns the number of tensors."""
         return quick.tt_state_dict_size(self)
 
-    def name(self, i: int) -> str:
+    def name(self, i: int) -> str | None:
         """Returns the name of the i-th tensor, None if there is no i-th tensor."""
-        return quick.tt_state_dict_name(self, c_int64(integer(i, "name", "i"))).decode()
+        found = quick.tt_state_dict_name(self, c_int64(integer(i, "name", "i")))
+        return None if found is None else found.decode()
 
     def get(self, i: int) -> Tensor:
         """Returns the i-th tensor."""
-        return result(Tensor, "tt_state_dict_get", self, c_int64(integer(i, "get", "i")))
+        return tensor_result("tt_state_dict_get", self, c_int64(integer(i, "get", "i")))
 
     def set(self, name: str, tensor: Tensor) -> None:
         """Sets the tensor of a name: replaces it, or appends a new one."""
         call("tt_state_dict_set", self, text(name, "set", "name"),
              optional_tensor(tensor, "set", "tensor"))
 
-    def structure(self) -> str:
+    def structure(self) -> str | None:
         """Returns how the tensors are arranged in the torch.save file that they were loaded
         from, as JSON, None if they were not loaded from such a file."""
-        return quick.tt_state_dict_structure(self).decode()
+        found = quick.tt_state_dict_structure(self)
+        return None if found is None else found.decode()
 
     def keys(self) -> list[str]:
         """Returns the names, in order."""
@@ -293,10 +295,11 @@ class SafeTensorsHandle(Handle):
         """Returns the number of tensors."""
         return quick.tt_safetensors_size(self)
 
-    def name(self, i: int) -> str:
+    def name(self, i: int) -> str | None:
         """Returns the name of the i-th tensor, in the order of the file, None if there is no
         i-th tensor."""
-        return quick.tt_safetensors_name(self, c_int64(integer(i, "name", "i"))).decode()
+        found = quick.tt_safetensors_name(self, c_int64(integer(i, "name", "i")))
+        return None if found is None else found.decode()
 
     def find(self, name: str) -> int:
         """Returns the position of a name; fails with OutOfRangeError if it is absent."""
@@ -306,22 +309,22 @@ class SafeTensorsHandle(Handle):
 
     def get(self, i: int) -> Tensor:
         """Returns the i-th tensor, on the CPU."""
-        return result(Tensor, "tt_safetensors_get", self, c_int64(integer(i, "get", "i")))
+        return tensor_result("tt_safetensors_get", self, c_int64(integer(i, "get", "i")))
 
     def metadata_size(self) -> int:
         """Returns the number of pairs of metadata."""
         return quick.tt_safetensors_metadata_size(self)
 
-    def metadata_key(self, i: int) -> str:
+    def metadata_key(self, i: int) -> str | None:
         """Returns the key of the i-th pair of metadata, None if there is no i-th pair."""
-        return quick.tt_safetensors_metadata_key(self,
-                                                 c_int64(integer(i, "metadata_key", "i"))).decode()
+        found = quick.tt_safetensors_metadata_key(self, c_int64(integer(i, "metadata_key", "i")))
+        return None if found is None else found.decode()
 
-    def metadata_value(self, i: int) -> str:
+    def metadata_value(self, i: int) -> str | None:
         """Returns the value of the i-th pair of metadata, None if there is no i-th pair."""
-        return quick.tt_safetensors_metadata_value(self,
-                                                   c_int64(integer(i, "metadata_value",
-            "i"))).decode()
+        found = quick.tt_safetensors_metadata_value(self,
+                                                    c_int64(integer(i, "metadata_value", "i")))
+        return None if found is None else found.decode()
 
     def keys(self) -> list[str]:
         """Returns the names, in order."""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Generator, NoReturn, TypeVar
 
-    T = TypeVar("T", bound=c_void_p)
+    T = TypeVar("T", bound="Handle")
 
 VERSION, NEEDED = "0.1.0", "0.1"
 NAME = "libtt.so"
@@ -88,15 +88,6 @@ lib, path = open_library()
 quick = QuickLibrary(path)
 
 
-if TYPE_CHECKING:
-
-    def new(cls: type[T]) -> T:
-        """Returns a handle without an object: byref() of it receives a result of C."""
-
-else:
-    new = c_void_p.__new__
-
-
 class Handle(c_void_p):
     """Owns a reference to an object of libtt. ctypes passes it as the pointer."""
 
@@ -112,23 +103,14 @@ class Handle(c_void_p):
 
 
 def released_by(cls: type[Handle], release: Any) -> None:
-    """Makes the C function `release` the finalizer of cls. It is called without a Python frame."""
+    """Makes the C function `release` the finalizer of cls, as a method.
+
+    A finalizer in Python would be where Python runs a signal handler now and then, and what that
+    raises, such as KeyboardInterrupt, would be lost.
+    """
     method = ctypes.pythonapi.PyInstanceMethod_New
     method.restype, method.argtypes = ctypes.py_object, [ctypes.py_object]
     cls.__del__ = method(release)  # type: ignore[attr-defined]
-
-
-def without_buffer(cls: type) -> None:
-    """Removes ctypes' buffer from a class: it gives the pointer, which NumPy would take for values.
-
-    From Python 3.12 on __buffer__ of the class decides. Before, the type's own table of buffer functions
-    is removed.
-    """
-    head: Any = object.__basicsize__
-    size: Any = type.__basicsize__
-    slot = c_void_p.from_address(id(cls) + head + 144)  # tp_as_buffer
-    if sys.version_info < (3, 12) and id(cls) < (slot.value or 0) < id(cls) + size:
-        slot.value = None
 
 
 # ---- Python objects that C refers to ----
@@ -205,9 +187,9 @@ def call(name: str, *args: Any) -> None:
 
 def result(cls: type[T], name: str, *args: Any) -> T:
     """Calls a C function whose last argument receives an object. Returns it; None for NULL."""
-    made = new(cls)
+    made = cls.__new__(cls)
     call(name, *args, byref(made))
-    return made if made._address else None  # type: ignore[return-value, attr-defined]
+    return made if made._address else None  # type: ignore[return-value]
 
 
 def filled(kind: Any, name: str, *args: Any, cap: int = 64) -> Any:

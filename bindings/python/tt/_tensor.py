@@ -1,6 +1,7 @@
 """Tensor: attributes, gradients, conversions, indexing and Python's protocols.
 
-The operators come from _ops: _operators.py puts them on Tensor.
+Tensor's bases are generated: its methods (_ops/methods.py), Python's operators (_arithmetic.py) and
+what C knows of a tensor (_facts.py).
 """
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from types import SimpleNamespace
 from ._kinds import kind_name
 from . import _ops as ops
 from . import errors
-from ._facts import TensorHandle
+from ._arithmetic import Arithmetic
+from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
-from ._lib import call, fail, filled, lib, local, new, quick, result, without_buffer
+from ._lib import call, fail, filled, lib, local, quick, result
 from ._types import BY_NAME, contiguous_format, dtype, overload, preserve_format
 from ._types import float32 as FLOAT32
 
@@ -31,15 +33,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._hooks import HookHandle
-    from ._ops.methods import TensorMethods
     from ._types import device as _device
     from ._types import dtype as _dtype
     from ._types import memory_format as _memory_format
     from .autograd.graph import Node
 
     SomeTensor = TypeVar("SomeTensor", bound="Tensor")
-else:
-    TensorMethods = TensorHandle  # type checkers see the operators as methods of its base
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 tensor_select = lib.tt_select
@@ -52,7 +51,7 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
     return (None, bool(i), i, re, complex(re, im))[kind]
 
 
-class Tensor(TensorMethods):
+class Tensor(Arithmetic):
     """An n-dimensional array with automatic differentiation.
 
     Tensor(2, 3) is uninitialised, of these sizes and float32. Tensor(data) has the values of data as
@@ -80,21 +79,13 @@ class Tensor(TensorMethods):
 
     def __init_subclass__(cls, plain_results: _bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        without_buffer(cls)
         if Tensor in cls.__bases__ and not plain_results:
-            from ._operators import keep_class
-
-            keep_class(cls)
             cls._keeps_class = True
-
-    def __buffer__(self, flags: _int) -> memoryview:
-        raise TypeError("a tensor is no buffer: use x.numpy()")
 
     def as_subclass(self, cls: _type[SomeTensor]) -> SomeTensor:
         """Returns the same tensor as an object of another class of tensors."""
-        made = new(cls)
-        made._address = self._address
-        quick.tt_tensor_retain(made)
+        made = object.__new__(cls)
+        made._as_parameter_ = self._as_parameter_
         return made
 
     # ---- attributes ----
@@ -132,12 +123,12 @@ class Tensor(TensorMethods):
     if TYPE_CHECKING:
         requires_grad: _bool
     else:
-        requires_grad = TensorHandle.requires_grad.setter(TensorHandle.requires_grad_)
+        requires_grad = TensorFacts.requires_grad.setter(TensorFacts.requires_grad_)
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient or None. It is the same object as long as somebody holds it."""
-        grad = result(Tensor, "tt_tensor_grad", self)
+        grad = tensor_result("tt_tensor_grad", self)
         if grad is None:
             return None
         reference: Any = getattr(self, "_kept_grad", None)
@@ -267,12 +258,13 @@ class Tensor(TensorMethods):
         """Is tt.tensor(data), by default with the dtype and the device of self."""
         from ._create import tensor
 
-        return tensor(
+        made = tensor(
             data,
             dtype=dtype or self.dtype,
             device=device or self.device,
             requires_grad=requires_grad,
         )
+        return made.as_subclass(type(self)) if self._keeps_class else made
 
     def numpy(self, *, force: _bool = False) -> ndarray[Any, Any]:
         """Returns a NumPy array over the same memory.
@@ -453,15 +445,15 @@ class Tensor(TensorMethods):
     # ---- indexing ----
 
     def __getitem__(self, key: Any) -> Tensor:
-        t = new(Tensor)
+        h = TensorHandle()
         if type(key) is int and INT_MIN <= key <= INT_MAX:
             i = SMALL[key] if 0 <= key < 64 else c_int64(key)
-            if tensor_select(local.ctx, self, FIRST_DIM, i, byref(t)):
+            if tensor_select(local.ctx, self, FIRST_DIM, i, byref(h)):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
-            call("tt_index_get", self, index, n, byref(t))
-        return t
+            call("tt_index_get", self, index, n, byref(h))
+        return wrap(h).as_subclass(type(self)) if self._keeps_class else wrap(h)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index, n, keep = packed_index(key)
@@ -481,23 +473,33 @@ class Tensor(TensorMethods):
                 "a leaf that requires a gradient cannot change its shape in place: "
                 "do it under no_grad()"
             )
-        self._address, other._address = other._address, self._address
+        self._as_parameter_ = other._as_parameter_
         return self
 
 
-without_buffer(Tensor)
-
-
-def wrap(address: int) -> Tensor:
-    """Returns a Tensor that owns the handle at address."""
-    t = new(Tensor)
-    t._address = address
+def wrap(handle: TensorHandle) -> Tensor:
+    """Returns a Tensor that has this handle."""
+    t = object.__new__(Tensor)
+    t._as_parameter_ = handle
     return t
+
+
+def from_address(address: int) -> Tensor:
+    """Returns a Tensor that owns the tt_tensor at address."""
+    handle = TensorHandle()
+    handle._address = address
+    return wrap(handle)
+
+
+def tensor_result(name: str, *args: Any) -> Any:
+    """Calls a C function whose last argument receives a tensor. Returns it; None for NULL."""
+    handle = result(TensorHandle, name, *args)
+    return None if handle is None else wrap(handle)
 
 
 def listed(name: str, *args: Any) -> tuple[Tensor, ...]:
     """Calls a C function that gives a list of tensors."""
-    return tuple(map(wrap, filled(c_void_p, name, *args)))
+    return tuple(map(from_address, filled(c_void_p, name, *args)))
 
 
 def classed(x: Any, cls: type[Tensor]) -> Any:
@@ -512,7 +514,7 @@ def classed(x: Any, cls: type[Tensor]) -> Any:
 def borrow(address: int) -> Tensor:
     """Returns a Tensor for a handle that somebody else owns."""
     quick.tt_tensor_retain(c_void_p(address))
-    return wrap(address)
+    return from_address(address)
 
 
 def rebuild(
@@ -546,3 +548,6 @@ def to_parts(
     memory_format: Any = preserve_format,
 ) -> tuple[Any, Any, bool, Any]:
     return dtype, device, bool(copy), memory_format or preserve_format
+
+
+from ._convert import operate, operate_swapped  # noqa: E402, F401  (_arithmetic uses them)

@@ -162,7 +162,7 @@ def load(
         from_torch = file.read(4) == ZIP_MAGIC
     if from_torch:
         state = torch_load(f)
-        tensors = {state.name(i): state.get(i) for i in range(len(state))}
+        tensors = {name: state.get(i) for i, name in enumerate(state.keys())}
         structure: str | None = state.structure()
     else:
         with safe_open(f, mmap) as opened:

@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import instance, integer, keeps, one_of, real, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 APPROXIMATE = {'none': 0, 'tanh': 1}
 tt_elu = lib.tt_elu
@@ -60,10 +61,10 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
         or type(max_val) is not float):
         opts = _o_hardtanh(3, real(min_val, "hardtanh", "min_val"),
                            real(max_val, "hardtanh", "max_val"))
-    t = new(Tensor)
-    if tt_hardtanh(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_hardtanh(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def hardtanh_(self, min_val=-1.0, max_val=1.0):
@@ -100,10 +101,10 @@ def relu6(input, inplace=False):
             return classed(relu6(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("relu6", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_relu6(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_relu6(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def relu6_(self):
@@ -136,10 +137,10 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     opts = None
     if negative_slope != 0.01 or type(negative_slope) is not float:
         opts = _o_leaky_relu(1, real(negative_slope, "leaky_relu", "negative_slope"))
-    t = new(Tensor)
-    if tt_leaky_relu(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_leaky_relu(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def leaky_relu_(self, negative_slope=0.01):
@@ -175,10 +176,10 @@ def elu(input, alpha=1.0, inplace=False):
     opts = None
     if alpha != 1.0 or type(alpha) is not float:
         opts = _o_elu(1, real(alpha, "elu", "alpha"))
-    t = new(Tensor)
-    if tt_elu(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_elu(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def elu_(self, alpha=1.0):
@@ -219,10 +220,10 @@ def gelu(input, approximate=None, *, out=None):
         if tt_gelu_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_gelu(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_gelu(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def silu(input, inplace=False):
@@ -237,10 +238,10 @@ def silu(input, inplace=False):
             return classed(silu(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("silu", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_silu(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_silu(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def silu_(self):
@@ -268,10 +269,10 @@ def mish(input, inplace=False):
             return classed(mish(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("mish", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_mish(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_mish(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def mish_(self):
@@ -308,10 +309,10 @@ def softplus(input, beta=1.0, threshold=20.0, *, out=None):
         if tt_softplus_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_softplus(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_softplus(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def logsigmoid(input, *, out=None):
@@ -329,10 +330,10 @@ def logsigmoid(input, *, out=None):
         if tt_logsigmoid_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_logsigmoid(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_logsigmoid(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def hardswish(input, inplace=False):
@@ -347,10 +348,10 @@ def hardswish(input, inplace=False):
             return classed(hardswish(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("hardswish", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_hardswish(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_hardswish(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def hardswish_(self):
@@ -378,10 +379,10 @@ def hardsigmoid(input, inplace=False):
             return classed(hardsigmoid(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("hardsigmoid", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_hardsigmoid(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_hardsigmoid(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def hardsigmoid_(self):
@@ -414,10 +415,10 @@ def glu(input, dim=-1, *, axis=None):
     opts = None
     if dim != -1 or type(dim) is not int:
         opts = _o_glu(1, integer(dim, "glu", "dim"))
-    t = new(Tensor)
-    if tt_glu(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_glu(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def softsign(input):
@@ -430,10 +431,10 @@ def softsign(input):
             return classed(softsign(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("softsign", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_softsign(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_softsign(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def relu(input, inplace=False):
@@ -448,10 +449,10 @@ def relu(input, inplace=False):
             return classed(relu(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("relu", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_relu(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_relu(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def relu_(self):

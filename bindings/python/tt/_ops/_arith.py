@@ -3,8 +3,9 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
     one_of, optional_tensor, scalar, scalar_field, wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
 tt_add = lib.tt_add
@@ -176,15 +177,15 @@ def add(input, other, *, alpha=1, out=None):
                 if tt_add_into(local.ctx, input, other, out):
                     fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_add_ex(local.ctx, input, other, _o_add(1, *scalar_field(alpha, "add", "alpha")),
-                         byref(t)):
+                         byref(h)):
                 fail()
         else:
-            if tt_add(local.ctx, input, other, byref(t)):
+            if tt_add(local.ctx, input, other, byref(h)):
                 fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "add", "out")
@@ -199,16 +200,16 @@ def add(input, other, *, alpha=1, out=None):
                 if call(local.ctx, input, value, out):
                     fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_add_scalar_ex(local.ctx, input, scalar(other, "add", "other"),
-                                _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), byref(t)):
+                                _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
                 fail()
         else:
             call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add", "other")
-            if call(local.ctx, input, value, byref(t)):
+            if call(local.ctx, input, value, byref(h)):
                 fail()
-        return t
+        return wrap(h)
     raise no_overload("add", input, other)
 
 
@@ -269,15 +270,15 @@ def sub(input, other, *, alpha=1, out=None):
                 if tt_sub_into(local.ctx, input, other, out):
                     fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_sub_ex(local.ctx, input, other, _o_sub(1, *scalar_field(alpha, "sub", "alpha")),
-                         byref(t)):
+                         byref(h)):
                 fail()
         else:
-            if tt_sub(local.ctx, input, other, byref(t)):
+            if tt_sub(local.ctx, input, other, byref(h)):
                 fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "sub", "out")
@@ -292,16 +293,16 @@ def sub(input, other, *, alpha=1, out=None):
                 if call(local.ctx, input, value, out):
                     fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_sub_scalar_ex(local.ctx, input, scalar(other, "sub", "other"),
-                                _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), byref(t)):
+                                _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
                 fail()
         else:
             call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub", "other")
-            if call(local.ctx, input, value, byref(t)):
+            if call(local.ctx, input, value, byref(h)):
                 fail()
-        return t
+        return wrap(h)
     raise no_overload("sub", input, other)
 
 
@@ -352,28 +353,28 @@ def rsub(input, other, *, alpha=1):
         if not isinstance(input, Tensor):
             raise wrong_kind("rsub", "input", "Tensor", input)
     if isinstance(other, Tensor):
-        t = new(Tensor)
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_rsub_ex(local.ctx, input, other,
-                          _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(t)):
+                          _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
                 fail()
         else:
-            if tt_rsub(local.ctx, input, other, byref(t)):
+            if tt_rsub(local.ctx, input, other, byref(h)):
                 fail()
-        return t
+        return wrap(h)
     elif is_number(other):
-        t = new(Tensor)
+        h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_rsub_scalar_ex(local.ctx, input, scalar(other, "rsub", "other"),
                                  _o_rsub_scalar(1, *scalar_field(alpha, "rsub", "alpha")),
-                                 byref(t)):
+                                 byref(h)):
                 fail()
         else:
             call, value = number_form(tt_rsub_f64, tt_rsub_i64, tt_rsub_scalar, other, "rsub",
                                       "other")
-            if call(local.ctx, input, value, byref(t)):
+            if call(local.ctx, input, value, byref(h)):
                 fail()
-        return t
+        return wrap(h)
     raise no_overload("rsub", input, other)
 
 
@@ -393,10 +394,10 @@ def mul(input, other, *, out=None):
             if tt_mul_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_mul(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_mul(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "mul", "out")
@@ -405,11 +406,11 @@ def mul(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_mul_f64, tt_mul_i64, tt_mul_scalar, other, "mul", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("mul", input, other)
 
 
@@ -456,10 +457,10 @@ def div(input, other, *, rounding_mode=None, out=None):
             if tt_div_into(local.ctx, input, other, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_div(local.ctx, input, other, opts, byref(t)):
+        h = TensorHandle()
+        if tt_div(local.ctx, input, other, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         opts = None
         if rounding_mode is not None:
@@ -471,11 +472,11 @@ def div(input, other, *, rounding_mode=None, out=None):
             if call(local.ctx, input, value, opts, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other")
-        if call(local.ctx, input, value, opts, byref(t)):
+        if call(local.ctx, input, value, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("div", input, other)
 
 
@@ -525,10 +526,10 @@ def floor_divide(input, other, *, out=None):
             if tt_floor_divide_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_floor_divide(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_floor_divide(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "floor_divide", "out")
@@ -537,12 +538,12 @@ def floor_divide(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_floor_divide_f64, tt_floor_divide_i64, tt_floor_divide_scalar,
                                   other, "floor_divide", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("floor_divide", input, other)
 
 
@@ -585,10 +586,10 @@ def fmod(input, other, *, out=None):
             if tt_fmod_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_fmod(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_fmod(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "fmod", "out")
@@ -597,11 +598,11 @@ def fmod(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_fmod_f64, tt_fmod_i64, tt_fmod_scalar, other, "fmod", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("fmod", input, other)
 
 
@@ -644,10 +645,10 @@ def remainder(input, other, *, out=None):
             if tt_remainder_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_remainder(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_remainder(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "remainder", "out")
@@ -656,12 +657,12 @@ def remainder(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_remainder_f64, tt_remainder_i64, tt_remainder_scalar, other,
                                   "remainder", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("remainder", input, other)
 
 
@@ -705,10 +706,10 @@ def atan2(input, other, *, out=None):
         if tt_atan2_into(local.ctx, input, other, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_atan2(local.ctx, input, other, byref(t)):
+    h = TensorHandle()
+    if tt_atan2(local.ctx, input, other, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def atan2_(self, other):
@@ -742,10 +743,10 @@ def neg(input, *, out=None):
         if tt_neg_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_neg(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_neg(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def neg_(self):
@@ -775,10 +776,10 @@ def pow(input, exponent, *, out=None):
             if tt_pow_into(local.ctx, input, exponent, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_pow(local.ctx, input, exponent, byref(t)):
+        h = TensorHandle()
+        if tt_pow(local.ctx, input, exponent, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif isinstance(input, Tensor) and is_number(exponent):
         if out is not None:
             instance(Tensor, out, "pow", "out")
@@ -787,12 +788,12 @@ def pow(input, exponent, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_pow_f64, tt_pow_i64, tt_pow_scalar, exponent, "pow",
                                   "exponent")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(input) and isinstance(exponent, Tensor):
         if out is not None:
             instance(Tensor, out, "pow", "out")
@@ -801,12 +802,12 @@ def pow(input, exponent, *, out=None):
             if call(local.ctx, value, exponent, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_pow_base_f64, tt_pow_base_i64, tt_pow_base_scalar, input,
                                   "pow", "input")
-        if call(local.ctx, value, exponent, byref(t)):
+        if call(local.ctx, value, exponent, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("pow", input, exponent)
 
 
@@ -855,11 +856,11 @@ def clamp(input, min=None, max=None, *, out=None):
                              None if max is None else scalar(max, "clamp", "max"), out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
-                    None if max is None else scalar(max, "clamp", "max"), byref(t)):
+                    None if max is None else scalar(max, "clamp", "max"), byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
         if out is not None:
             instance(Tensor, out, "clamp", "out")
@@ -867,11 +868,11 @@ def clamp(input, min=None, max=None, *, out=None):
                                     optional_tensor(max, "clamp", "max"), out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_clamp_tensor(local.ctx, input, optional_tensor(min, "clamp", "min"),
-                           optional_tensor(max, "clamp", "max"), byref(t)):
+                           optional_tensor(max, "clamp", "max"), byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("clamp", input, min, max)
 
 
@@ -919,10 +920,10 @@ def maximum(input, other, *, out=None):
         if tt_maximum_into(local.ctx, input, other, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_maximum(local.ctx, input, other, byref(t)):
+    h = TensorHandle()
+    if tt_maximum(local.ctx, input, other, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def minimum(input, other, *, out=None):
@@ -943,7 +944,7 @@ def minimum(input, other, *, out=None):
         if tt_minimum_into(local.ctx, input, other, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_minimum(local.ctx, input, other, byref(t)):
+    h = TensorHandle()
+    if tt_minimum(local.ctx, input, other, byref(h)):
         fail()
-    return t
+    return wrap(h)

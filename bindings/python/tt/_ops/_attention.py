@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, generator_handle, keeps, optional_tensor, real, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_scaled_dot_product_attention = lib.tt_scaled_dot_product_attention
 _o_scaled_dot_product_attention = Struct("QdidiP0q").pack
@@ -55,9 +56,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
                                                        "enable_gqa"),
                                                0 if generator is None else generator_handle(
             generator, "scaled_dot_product_attention", "generator")._address)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_scaled_dot_product_attention(local.ctx, query, key, value,
                                        optional_tensor(attn_mask, "scaled_dot_product_attention",
-                                                       "attn_mask"), opts, byref(t)):
+                                                       "attn_mask"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

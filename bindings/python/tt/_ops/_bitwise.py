@@ -2,8 +2,9 @@
 from ctypes import byref
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
     wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_bitwise_and = lib.tt_bitwise_and
 tt_bitwise_and_ = lib.tt_bitwise_and_
@@ -86,10 +87,10 @@ def bitwise_and(input, other, *, out=None):
             if tt_bitwise_and_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_bitwise_and(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_bitwise_and(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "bitwise_and", "out")
@@ -98,12 +99,12 @@ def bitwise_and(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_bitwise_and_f64, tt_bitwise_and_i64, tt_bitwise_and_scalar,
                                   other, "bitwise_and", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("bitwise_and", input, other)
 
 
@@ -145,10 +146,10 @@ def bitwise_or(input, other, *, out=None):
             if tt_bitwise_or_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_bitwise_or(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_bitwise_or(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "bitwise_or", "out")
@@ -157,12 +158,12 @@ def bitwise_or(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_bitwise_or_f64, tt_bitwise_or_i64, tt_bitwise_or_scalar, other,
                                   "bitwise_or", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("bitwise_or", input, other)
 
 
@@ -204,10 +205,10 @@ def bitwise_xor(input, other, *, out=None):
             if tt_bitwise_xor_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_bitwise_xor(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_bitwise_xor(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "bitwise_xor", "out")
@@ -216,12 +217,12 @@ def bitwise_xor(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_bitwise_xor_f64, tt_bitwise_xor_i64, tt_bitwise_xor_scalar,
                                   other, "bitwise_xor", "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("bitwise_xor", input, other)
 
 
@@ -263,10 +264,10 @@ def bitwise_not(input, *, out=None):
         if tt_bitwise_not_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_bitwise_not(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_bitwise_not(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def bitwise_not_(self):
@@ -300,10 +301,10 @@ def bitwise_left_shift(input, other, *, out=None):
             if tt_bitwise_left_shift_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_bitwise_left_shift(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_bitwise_left_shift(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "bitwise_left_shift", "out")
@@ -314,13 +315,13 @@ def bitwise_left_shift(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_bitwise_left_shift_f64, tt_bitwise_left_shift_i64,
                                   tt_bitwise_left_shift_scalar, other, "bitwise_left_shift",
                                   "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("bitwise_left_shift", input, other)
 
 
@@ -364,10 +365,10 @@ def bitwise_right_shift(input, other, *, out=None):
             if tt_bitwise_right_shift_into(local.ctx, input, other, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_bitwise_right_shift(local.ctx, input, other, byref(t)):
+        h = TensorHandle()
+        if tt_bitwise_right_shift(local.ctx, input, other, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(other):
         if out is not None:
             instance(Tensor, out, "bitwise_right_shift", "out")
@@ -378,13 +379,13 @@ def bitwise_right_shift(input, other, *, out=None):
             if call(local.ctx, input, value, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_bitwise_right_shift_f64, tt_bitwise_right_shift_i64,
                                   tt_bitwise_right_shift_scalar, other, "bitwise_right_shift",
                                   "other")
-        if call(local.ctx, input, value, byref(t)):
+        if call(local.ctx, input, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("bitwise_right_shift", input, other)
 
 

@@ -3,8 +3,9 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, text,
     wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_conv1d = lib.tt_conv1d
 tt_conv1d_padding = lib.tt_conv1d_padding
@@ -57,11 +58,11 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
                              *list_field(padding, "conv1d", "padding", keep),
                              *list_field(dilation, "conv1d", "dilation", keep),
                              integer(groups, "conv1d", "groups"))
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_conv1d(local.ctx, input, weight, optional_tensor(bias, "conv1d", "bias"), opts,
-                     byref(t)):
+                     byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif isinstance(padding, str):
         opts = None
         if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
@@ -70,11 +71,11 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             opts = _o_conv1d_padding(7, *list_field(stride, "conv1d", "stride", keep),
                                      *list_field(dilation, "conv1d", "dilation", keep),
                                      integer(groups, "conv1d", "groups"))
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_conv1d_padding(local.ctx, input, weight, text(padding, "conv1d", "padding"),
-                             optional_tensor(bias, "conv1d", "bias"), opts, byref(t)):
+                             optional_tensor(bias, "conv1d", "bias"), opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("conv1d", input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -110,11 +111,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
                              *list_field(padding, "conv2d", "padding", keep),
                              *list_field(dilation, "conv2d", "dilation", keep),
                              integer(groups, "conv2d", "groups"))
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_conv2d(local.ctx, input, weight, optional_tensor(bias, "conv2d", "bias"), opts,
-                     byref(t)):
+                     byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif isinstance(padding, str):
         opts = None
         if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
@@ -123,11 +124,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             opts = _o_conv2d_padding(7, *list_field(stride, "conv2d", "stride", keep),
                                      *list_field(dilation, "conv2d", "dilation", keep),
                                      integer(groups, "conv2d", "groups"))
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_conv2d_padding(local.ctx, input, weight, text(padding, "conv2d", "padding"),
-                             optional_tensor(bias, "conv2d", "bias"), opts, byref(t)):
+                             optional_tensor(bias, "conv2d", "bias"), opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("conv2d", input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -162,11 +163,11 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
                              *list_field(padding, "conv3d", "padding", keep),
                              *list_field(dilation, "conv3d", "dilation", keep),
                              integer(groups, "conv3d", "groups"))
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_conv3d(local.ctx, input, weight, optional_tensor(bias, "conv3d", "bias"), opts,
-                     byref(t)):
+                     byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif isinstance(padding, str):
         opts = None
         if (stride != 1 or type(stride) is not int or dilation != 1 or type(dilation) is not int
@@ -175,11 +176,11 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             opts = _o_conv3d_padding(7, *list_field(stride, "conv3d", "stride", keep),
                                      *list_field(dilation, "conv3d", "dilation", keep),
                                      integer(groups, "conv3d", "groups"))
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_conv3d_padding(local.ctx, input, weight, text(padding, "conv3d", "padding"),
-                             optional_tensor(bias, "conv3d", "bias"), opts, byref(t)):
+                             optional_tensor(bias, "conv3d", "bias"), opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("conv3d", input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -218,11 +219,11 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
                                    *list_field(output_padding, "conv_transpose1d", "output_padding",
                                                keep), integer(groups, "conv_transpose1d", "groups"),
                                    *list_field(dilation, "conv_transpose1d", "dilation", keep))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_conv_transpose1d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose1d",
-            "bias"), opts, byref(t)):
+            "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
@@ -260,11 +261,11 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
                                    *list_field(output_padding, "conv_transpose2d", "output_padding",
                                                keep), integer(groups, "conv_transpose2d", "groups"),
                                    *list_field(dilation, "conv_transpose2d", "dilation", keep))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_conv_transpose2d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose2d",
-            "bias"), opts, byref(t)):
+            "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
@@ -302,8 +303,8 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
                                    *list_field(output_padding, "conv_transpose3d", "output_padding",
                                                keep), integer(groups, "conv_transpose3d", "groups"),
                                    *list_field(dilation, "conv_transpose3d", "dilation", keep))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_conv_transpose3d(local.ctx, input, weight, optional_tensor(bias, "conv_transpose3d",
-            "bias"), opts, byref(t)):
+            "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, device_field, dtype_code, instance, keeps, number_form, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 from .._types import preserve_format, memory_format as memory_format_class
 
 tt_clone = lib.tt_clone
@@ -56,10 +57,10 @@ def clone(input, *, memory_format=preserve_format, out=None):
         if tt_clone_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_clone(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_clone(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format):
@@ -85,10 +86,10 @@ def to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_for
                      dtype_code(dtype, "to", "dtype"), *device_field(device, "to", "device"),
                      boolean(copy, "to", "copy"), instance(memory_format_class, memory_format, "to",
             "memory_format").code)
-    t = new(Tensor)
-    if tt_to(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_to(local.ctx, input, opts, byref(h)):
         fail()
-    return t if t._address != input._address else input
+    return wrap(h) if h._address != input._address else input
 
 
 def contiguous(input):
@@ -101,10 +102,10 @@ def contiguous(input):
             return classed(contiguous(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("contiguous", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_contiguous(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_contiguous(local.ctx, input, byref(h)):
         fail()
-    return t if t._address != input._address else input
+    return wrap(h) if h._address != input._address else input
 
 
 def zero_(input):

@@ -3,8 +3,9 @@ from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (device_field, dtype_code, gathered, int_list, integer, keeps, left_out,
     number_form, scalar, scalar_field, wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_arange = lib.tt_arange
 tt_empty = lib.tt_empty
@@ -52,9 +53,10 @@ def empty(*args, dtype=None, device=None, out=None, requires_grad=False, size=No
         opts = _o_empty((dtype is not None) | (device is not None) << 1,
                         dtype_code(dtype, "empty", "dtype"),
                         *device_field(device, "empty", "device"))
-    t = new(Tensor)
-    if tt_empty(local.ctx, size_c, size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_empty(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -82,9 +84,10 @@ def zeros(*args, dtype=None, device=None, out=None, requires_grad=False, size=No
         opts = _o_zeros((dtype is not None) | (device is not None) << 1,
                         dtype_code(dtype, "zeros", "dtype"),
                         *device_field(device, "zeros", "device"))
-    t = new(Tensor)
-    if tt_zeros(local.ctx, size_c, size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_zeros(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -111,9 +114,10 @@ def ones(*args, dtype=None, device=None, out=None, requires_grad=False, size=Non
     if dtype is not None or device is not None:
         opts = _o_ones((dtype is not None) | (device is not None) << 1,
                        dtype_code(dtype, "ones", "dtype"), *device_field(device, "ones", "device"))
-    t = new(Tensor)
-    if tt_ones(local.ctx, size_c, size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_ones(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -139,11 +143,12 @@ def full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=F
     if dtype is not None or device is not None:
         opts = _o_full((dtype is not None) | (device is not None) << 1,
                        dtype_code(dtype, "full", "dtype"), *device_field(device, "full", "device"))
-    t = new(Tensor)
+    h = TensorHandle()
     call, value = number_form(tt_full_f64, tt_full_i64, tt_full_scalar, fill_value, "full",
                               "fill_value")
-    if call(local.ctx, size_c, size_n, value, opts, byref(t)):
+    if call(local.ctx, size_c, size_n, value, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -175,10 +180,11 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, r
                          *scalar_field(step, "arange", "step"),
                          dtype_code(dtype, "arange", "dtype"),
                          *device_field(device, "arange", "device"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_arange(local.ctx, scalar(start, "arange", "start"), scalar(end, "arange", "end"), opts,
-                 byref(t)):
+                 byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -203,9 +209,10 @@ def empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
         opts = _o_empty_like((dtype is not None) | (device is not None) << 1,
                              dtype_code(dtype, "empty_like", "dtype"),
                              *device_field(device, "empty_like", "device"))
-    t = new(Tensor)
-    if tt_empty_like(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_empty_like(local.ctx, input, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -230,9 +237,10 @@ def zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
         opts = _o_zeros_like((dtype is not None) | (device is not None) << 1,
                              dtype_code(dtype, "zeros_like", "dtype"),
                              *device_field(device, "zeros_like", "device"))
-    t = new(Tensor)
-    if tt_zeros_like(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_zeros_like(local.ctx, input, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -257,9 +265,10 @@ def ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False):
         opts = _o_ones_like((dtype is not None) | (device is not None) << 1,
                             dtype_code(dtype, "ones_like", "dtype"),
                             *device_field(device, "ones_like", "device"))
-    t = new(Tensor)
-    if tt_ones_like(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_ones_like(local.ctx, input, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -285,11 +294,12 @@ def full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_
         opts = _o_full_like((dtype is not None) | (device is not None) << 1,
                             dtype_code(dtype, "full_like", "dtype"),
                             *device_field(device, "full_like", "device"))
-    t = new(Tensor)
+    h = TensorHandle()
     call, value = number_form(tt_full_like_f64, tt_full_like_i64, tt_full_like_scalar, fill_value,
                               "full_like", "fill_value")
-    if call(local.ctx, input, value, opts, byref(t)):
+    if call(local.ctx, input, value, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -310,9 +320,10 @@ def eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False):
         opts = _o_eye((m is not None) | (dtype is not None) << 1 | (device is not None) << 2,
                       0 if m is None else integer(m, "eye", "m"), dtype_code(dtype, "eye", "dtype"),
                       *device_field(device, "eye", "device"))
-    t = new(Tensor)
-    if tt_eye(local.ctx, c_int64(integer(n, "eye", "n")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_eye(local.ctx, c_int64(integer(n, "eye", "n")), opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -334,8 +345,9 @@ def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_g
         opts = _o_linspace((dtype is not None) | (device is not None) << 1,
                            dtype_code(dtype, "linspace", "dtype"),
                            *device_field(device, "linspace", "device"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_linspace(local.ctx, scalar(start, "linspace", "start"), scalar(end, "linspace", "end"),
-                   c_int64(integer(steps, "linspace", "steps")), opts, byref(t)):
+                   c_int64(integer(steps, "linspace", "steps")), opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t

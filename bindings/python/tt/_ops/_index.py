@@ -4,8 +4,9 @@ from struct import Struct
 from .._convert import (boolean, columns_of, instance, integer, keeps, is_number, length,
     no_overload, number_form, number_operand, one_of, pointers, scalar_field, tensor_list,
     wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
 tt_embedding = lib.tt_embedding
@@ -100,10 +101,10 @@ def gather(input, dim, index, *, out=None):
         if tt_gather_into(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_gather(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, byref(t)):
+    h = TensorHandle()
+    if tt_gather(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def scatter_add(input, dim, index, src, *, out=None):
@@ -127,11 +128,11 @@ def scatter_add(input, dim, index, src, *, out=None):
     if out is not None:
         from ._copy import clone
         return clone(scatter_add(input, dim, index, src), out=out)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src,
-                      byref(t)):
+                      byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def scatter_add_(self, dim, index, src):
@@ -175,11 +176,11 @@ def index_select(input, dim, index, *, out=None):
                                 index, out):
             fail()
         return out
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_index_select(local.ctx, input, c_int64(integer(dim, "index_select", "dim")), index,
-                       byref(t)):
+                       byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def index_add(input, dim, index, source, *, alpha=1, out=None):
@@ -215,17 +216,17 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
                                  source, out):
                 fail()
         return out
-    t = new(Tensor)
+    h = TensorHandle()
     if alpha != 1 or type(alpha) is not int:
         if tt_index_add_ex(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
                            source, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
-                           byref(t)):
+                           byref(h)):
             fail()
     else:
         if tt_index_add(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index, source,
-                        byref(t)):
+                        byref(h)):
             fail()
-    return t
+    return wrap(h)
 
 
 def index_add_(self, dim, index, source, *, alpha=1):
@@ -275,11 +276,11 @@ def index_put(input, indices, values, accumulate=False):
     if not isinstance(values, Tensor):
         raise wrong_kind("index_put", "values", "Tensor", values)
     indices = tensor_list(indices, "index_put", "indices", True)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_index_put(local.ctx, input, pointers(indices), length(indices), values,
-                    boolean(accumulate, "index_put", "accumulate"), byref(t)):
+                    boolean(accumulate, "index_put", "accumulate"), byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def index_put_(self, indices, values, accumulate=False):
@@ -325,10 +326,10 @@ def embedding(input, weight, padding_idx=None):
         opts = _o_embedding((padding_idx is not None),
                             0 if padding_idx is None else integer(padding_idx, "embedding",
             "padding_idx"))
-    t = new(Tensor)
-    if tt_embedding(local.ctx, weight, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_embedding(local.ctx, weight, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def scatter(input, dim, index, src, *, value=None, reduce=None, out=None):
@@ -362,11 +363,11 @@ def scatter(input, dim, index, src, *, value=None, reduce=None, out=None):
                                src, opts, out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_scatter(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, src, opts,
-                      byref(t)):
+                      byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(src):
         opts = None
         if reduce is not None:
@@ -379,13 +380,13 @@ def scatter(input, dim, index, src, *, value=None, reduce=None, out=None):
                     out):
                 fail()
             return out
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_scatter_f64, tt_scatter_i64, tt_scatter_scalar, src, "scatter",
                                   "value")
         if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value, opts,
-                byref(t)):
+                byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("scatter", input, dim, index, src)
 
 
@@ -451,11 +452,11 @@ def index_copy(input, dim, index, source, *, out=None):
                               source, out):
             fail()
         return out
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_index_copy(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index, source,
-                     byref(t)):
+                     byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def index_copy_(self, dim, index, source):
@@ -496,19 +497,19 @@ def index_fill(input, dim, index, value):
     if not isinstance(index, Tensor):
         raise wrong_kind("index_fill", "index", "Tensor", index)
     if is_number(value):
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_index_fill_f64, tt_index_fill_i64, tt_index_fill_scalar, value,
                                   "index_fill", "value")
         if call(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index, value,
-                byref(t)):
+                byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif isinstance(value, Tensor):
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_index_fill(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index, value,
-                         byref(t)):
+                         byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("index_fill", input, dim, index, value)
 
 
@@ -566,10 +567,10 @@ def take_along_dim(input, indices, dim=None, *, axis=None, out=None):
         if tt_take_along_dim_into(local.ctx, input, indices, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_take_along_dim(local.ctx, input, indices, opts, byref(t)):
+    h = TensorHandle()
+    if tt_take_along_dim(local.ctx, input, indices, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def masked_select(input, mask, *, out=None):
@@ -590,10 +591,10 @@ def masked_select(input, mask, *, out=None):
         if tt_masked_select_into(local.ctx, input, mask, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_masked_select(local.ctx, input, mask, byref(t)):
+    h = TensorHandle()
+    if tt_masked_select(local.ctx, input, mask, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def nonzero(input, *, as_tuple=False, out=None):
@@ -615,10 +616,10 @@ def nonzero(input, *, as_tuple=False, out=None):
         if tt_nonzero_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_nonzero(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_nonzero(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def one_hot(tensor, num_classes=-1):
@@ -637,10 +638,10 @@ def one_hot(tensor, num_classes=-1):
     opts = None
     if num_classes != -1 or type(num_classes) is not int:
         opts = _o_one_hot(1, integer(num_classes, "one_hot", "num_classes"))
-    t = new(Tensor)
-    if tt_one_hot(local.ctx, tensor, opts, byref(t)):
+    h = TensorHandle()
+    if tt_one_hot(local.ctx, tensor, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def tril(input, diagonal=0, *, out=None):
@@ -663,10 +664,10 @@ def tril(input, diagonal=0, *, out=None):
         if tt_tril_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_tril(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_tril(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def tril_(self, diagonal=0):
@@ -707,10 +708,10 @@ def triu(input, diagonal=0, *, out=None):
         if tt_triu_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_triu(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_triu(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def triu_(self, diagonal=0):
@@ -756,10 +757,10 @@ def where(condition, input=None, other=None, *, out=None):
         if tt_where_into(local.ctx, condition, input, other, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_where(local.ctx, condition, input, other, byref(t)):
+    h = TensorHandle()
+    if tt_where(local.ctx, condition, input, other, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def _m_where(self, condition, other):
@@ -785,17 +786,17 @@ def masked_fill(input, mask, value):
     if not isinstance(mask, Tensor):
         raise wrong_kind("masked_fill", "mask", "Tensor", mask)
     if is_number(value):
-        t = new(Tensor)
+        h = TensorHandle()
         call, value = number_form(tt_masked_fill_f64, tt_masked_fill_i64, tt_masked_fill_scalar,
                                   value, "masked_fill", "value")
-        if call(local.ctx, input, mask, value, byref(t)):
+        if call(local.ctx, input, mask, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif isinstance(value, Tensor):
-        t = new(Tensor)
-        if tt_masked_fill(local.ctx, input, mask, value, byref(t)):
+        h = TensorHandle()
+        if tt_masked_fill(local.ctx, input, mask, value, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("masked_fill", input, mask, value)
 
 

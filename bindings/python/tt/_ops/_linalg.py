@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, instance, list_field, keeps, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_nuclear_norm = lib.tt_nuclear_norm
 tt_nuclear_norm_into = lib.tt_nuclear_norm_into
@@ -37,7 +38,7 @@ def nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, ou
         if tt_nuclear_norm_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_nuclear_norm(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_nuclear_norm(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, integer, keeps, one_of, real, tensor_address, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
@@ -47,10 +48,10 @@ def l1_loss(input, target, reduction="mean", weight=None):
         opts = _o_l1_loss(1 | (weight is not None) << 1,
                           one_of(REDUCTION, reduction, "l1_loss", "reduction"),
                           tensor_address(weight, "l1_loss", "weight"))
-    t = new(Tensor)
-    if tt_l1_loss(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_l1_loss(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def mse_loss(input, target, reduction="mean", weight=None):
@@ -73,10 +74,10 @@ def mse_loss(input, target, reduction="mean", weight=None):
     if reduction != "mean" or weight is not None:
         opts = _o_mse_loss(1 | (weight is not None) << 1, one_of(REDUCTION, reduction, "mse_loss",
             "reduction"), tensor_address(weight, "mse_loss", "weight"))
-    t = new(Tensor)
-    if tt_mse_loss(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_mse_loss(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
@@ -99,10 +100,10 @@ def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     if reduction != "mean" or beta != 1.0 or type(beta) is not float:
         opts = _o_smooth_l1_loss(3, one_of(REDUCTION, reduction, "smooth_l1_loss", "reduction"),
                                  real(beta, "smooth_l1_loss", "beta"))
-    t = new(Tensor)
-    if tt_smooth_l1_loss(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_smooth_l1_loss(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -128,10 +129,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
                              one_of(REDUCTION, reduction, "huber_loss", "reduction"),
                              real(delta, "huber_loss", "delta"),
                              tensor_address(weight, "huber_loss", "weight"))
-    t = new(Tensor)
-    if tt_huber_loss(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_huber_loss(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
@@ -158,10 +159,10 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
                                        tensor_address(weight, "binary_cross_entropy", "weight"),
                                        one_of(REDUCTION, reduction, "binary_cross_entropy",
                                               "reduction"))
-    t = new(Tensor)
-    if tt_binary_cross_entropy(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_binary_cross_entropy(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
@@ -194,10 +195,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
             "binary_cross_entropy_with_logits", "reduction"),
                                                    tensor_address(pos_weight,
             "binary_cross_entropy_with_logits", "pos_weight"))
-    t = new(Tensor)
-    if tt_binary_cross_entropy_with_logits(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_binary_cross_entropy_with_logits(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def kl_div(input, target, reduction="mean", log_target=False):
@@ -223,10 +224,10 @@ def kl_div(input, target, reduction="mean", log_target=False):
     if reduction != "mean" or log_target is not False:
         opts = _o_kl_div(3, one_of(KLREDUCTION, reduction, "kl_div", "reduction"),
                          boolean(log_target, "kl_div", "log_target"))
-    t = new(Tensor)
-    if tt_kl_div(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_kl_div(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
@@ -253,10 +254,10 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
         opts = _o_nll_loss(6 | (weight is not None), tensor_address(weight, "nll_loss", "weight"),
                            integer(ignore_index, "nll_loss", "ignore_index"),
                            one_of(REDUCTION, reduction, "nll_loss", "reduction"))
-    t = new(Tensor)
-    if tt_nll_loss(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_nll_loss(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean",
@@ -289,7 +290,7 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
             "weight"), integer(ignore_index, "cross_entropy", "ignore_index"),
                                 one_of(REDUCTION, reduction, "cross_entropy", "reduction"),
                                 real(label_smoothing, "cross_entropy", "label_smoothing"))
-    t = new(Tensor)
-    if tt_cross_entropy(local.ctx, input, target, opts, byref(t)):
+    h = TensorHandle()
+    if tt_cross_entropy(local.ctx, input, target, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

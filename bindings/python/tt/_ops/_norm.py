@@ -2,8 +2,9 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_batch_norm = lib.tt_batch_norm
 tt_group_norm = lib.tt_group_norm
@@ -46,13 +47,13 @@ def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=Non
         opts = _o_batch_norm(7, boolean(training, "batch_norm", "training"),
                              real(momentum, "batch_norm", "momentum"),
                              real(eps, "batch_norm", "eps"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_batch_norm(local.ctx, input, optional_tensor(running_mean, "batch_norm", "running_mean"),
                      optional_tensor(running_var, "batch_norm", "running_var"),
                      optional_tensor(weight, "batch_norm", "weight"),
-                     optional_tensor(bias, "batch_norm", "bias"), opts, byref(t)):
+                     optional_tensor(bias, "batch_norm", "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
@@ -75,12 +76,12 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     opts = None
     if eps != 1e-5 or type(eps) is not float:
         opts = _o_group_norm(1, real(eps, "group_norm", "eps"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_group_norm(local.ctx, input, c_int64(integer(num_groups, "group_norm", "num_groups")),
                      optional_tensor(weight, "group_norm", "weight"),
-                     optional_tensor(bias, "group_norm", "bias"), opts, byref(t)):
+                     optional_tensor(bias, "group_norm", "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
@@ -112,13 +113,13 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
         opts = _o_instance_norm(7, boolean(use_input_stats, "instance_norm", "use_input_stats"),
                                 real(momentum, "instance_norm", "momentum"),
                                 real(eps, "instance_norm", "eps"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_instance_norm(local.ctx, input, optional_tensor(running_mean, "instance_norm",
             "running_mean"), optional_tensor(running_var, "instance_norm", "running_var"),
                         optional_tensor(weight, "instance_norm", "weight"),
-                        optional_tensor(bias, "instance_norm", "bias"), opts, byref(t)):
+                        optional_tensor(bias, "instance_norm", "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
@@ -141,11 +142,11 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     opts = None
     if eps is not None:
         opts = _o_rms_norm((eps is not None), 0.0 if eps is None else real(eps, "rms_norm", "eps"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_rms_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
-                   optional_tensor(weight, "rms_norm", "weight"), opts, byref(t)):
+                   optional_tensor(weight, "rms_norm", "weight"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -169,9 +170,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     opts = None
     if eps != 1e-5 or type(eps) is not float:
         opts = _o_layer_norm(1, real(eps, "layer_norm", "eps"))
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_layer_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
                      optional_tensor(weight, "layer_norm", "weight"),
-                     optional_tensor(bias, "layer_norm", "bias"), opts, byref(t)):
+                     optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

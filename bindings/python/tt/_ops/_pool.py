@@ -3,8 +3,9 @@ from ctypes import byref
 from struct import Struct
 from . import result_class
 from .._convert import boolean, int_list, list_field, integer, keeps, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_adaptive_avg_pool1d = lib.tt_adaptive_avg_pool1d
 tt_adaptive_avg_pool2d = lib.tt_adaptive_avg_pool2d
@@ -55,10 +56,10 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
             keep), *list_field(padding, "max_pool1d", "padding", keep),
                              *list_field(dilation, "max_pool1d", "dilation", keep),
                              boolean(ceil_mode, "max_pool1d", "ceil_mode"))
-    t = new(Tensor)
-    if tt_max_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_max_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
@@ -94,11 +95,11 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
                                                       "dilation", keep),
                                           boolean(ceil_mode, "max_pool1d_with_indices",
                                                   "ceil_mode"))
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_max_pool1d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t0),
-                                  byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_max_pool1d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h0),
+                                  byref(h1)):
         fail()
-    return _r_max_pool1d_with_indices((t0, t1))
+    return _r_max_pool1d_with_indices(map(wrap, (h0, h1)))
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
@@ -129,10 +130,10 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
             keep), *list_field(padding, "max_pool2d", "padding", keep),
                              *list_field(dilation, "max_pool2d", "dilation", keep),
                              boolean(ceil_mode, "max_pool2d", "ceil_mode"))
-    t = new(Tensor)
-    if tt_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_max_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
@@ -170,11 +171,11 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
                                                       "dilation", keep),
                                           boolean(ceil_mode, "max_pool2d_with_indices",
                                                   "ceil_mode"))
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_max_pool2d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t0),
-                                  byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_max_pool2d_with_indices(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h0),
+                                  byref(h1)):
         fail()
-    return _r_max_pool2d_with_indices((t0, t1))
+    return _r_max_pool2d_with_indices(map(wrap, (h0, h1)))
 
 
 def adaptive_max_pool1d(input, output_size):
@@ -191,10 +192,10 @@ def adaptive_max_pool1d(input, output_size):
         if not isinstance(input, Tensor):
             raise wrong_kind("adaptive_max_pool1d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool1d", "output_size")
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_adaptive_max_pool1d(local.ctx, input, output_size_c, output_size_n, byref(t0), byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_adaptive_max_pool1d(local.ctx, input, output_size_c, output_size_n, byref(h0), byref(h1)):
         fail()
-    return _r_adaptive_max_pool1d((t0, t1))
+    return _r_adaptive_max_pool1d(map(wrap, (h0, h1)))
 
 
 def adaptive_max_pool2d(input, output_size):
@@ -211,10 +212,10 @@ def adaptive_max_pool2d(input, output_size):
         if not isinstance(input, Tensor):
             raise wrong_kind("adaptive_max_pool2d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_max_pool2d", "output_size")
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_adaptive_max_pool2d(local.ctx, input, output_size_c, output_size_n, byref(t0), byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_adaptive_max_pool2d(local.ctx, input, output_size_c, output_size_n, byref(h0), byref(h1)):
         fail()
-    return _r_adaptive_max_pool2d((t0, t1))
+    return _r_adaptive_max_pool2d(map(wrap, (h0, h1)))
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
@@ -244,10 +245,10 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
             keep), *list_field(padding, "avg_pool1d", "padding", keep),
                              boolean(ceil_mode, "avg_pool1d", "ceil_mode"),
                              boolean(count_include_pad, "avg_pool1d", "count_include_pad"))
-    t = new(Tensor)
-    if tt_avg_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_avg_pool1d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
@@ -287,10 +288,10 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
                              boolean(count_include_pad, "avg_pool2d", "count_include_pad"),
                              0 if divisor_override is None else integer(divisor_override,
             "avg_pool2d", "divisor_override"))
-    t = new(Tensor)
-    if tt_avg_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_avg_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def adaptive_avg_pool1d(input, output_size):
@@ -306,10 +307,10 @@ def adaptive_avg_pool1d(input, output_size):
         if not isinstance(input, Tensor):
             raise wrong_kind("adaptive_avg_pool1d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool1d", "output_size")
-    t = new(Tensor)
-    if tt_adaptive_avg_pool1d(local.ctx, input, output_size_c, output_size_n, byref(t)):
+    h = TensorHandle()
+    if tt_adaptive_avg_pool1d(local.ctx, input, output_size_c, output_size_n, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def adaptive_avg_pool2d(input, output_size):
@@ -325,7 +326,7 @@ def adaptive_avg_pool2d(input, output_size):
         if not isinstance(input, Tensor):
             raise wrong_kind("adaptive_avg_pool2d", "input", "Tensor", input)
     output_size_c, output_size_n = int_list(output_size, "adaptive_avg_pool2d", "output_size")
-    t = new(Tensor)
-    if tt_adaptive_avg_pool2d(local.ctx, input, output_size_c, output_size_n, byref(t)):
+    h = TensorHandle()
+    if tt_adaptive_avg_pool2d(local.ctx, input, output_size_c, output_size_n, byref(h)):
         fail()
-    return t
+    return wrap(h)

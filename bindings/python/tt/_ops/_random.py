@@ -3,8 +3,9 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance,
     int_list, integer, keeps, is_number, left_out, no_overload, real, wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_bernoulli = lib.tt_bernoulli
 tt_bernoulli_into = lib.tt_bernoulli_into
@@ -75,9 +76,10 @@ def rand(*args, dtype=None, device=None, generator=None, out=None, requires_grad
                        *device_field(device, "rand", "device"),
                        0 if generator is None else generator_handle(generator, "rand",
             "generator")._address)
-    t = new(Tensor)
-    if tt_rand(local.ctx, size_c, size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_rand(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -104,9 +106,10 @@ def randn(*args, dtype=None, device=None, generator=None, out=None, requires_gra
                         *device_field(device, "randn", "device"),
                         0 if generator is None else generator_handle(generator, "randn",
             "generator")._address)
-    t = new(Tensor)
-    if tt_randn(local.ctx, size_c, size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_randn(local.ctx, size_c, size_n, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -132,10 +135,10 @@ def rand_like(input, *, dtype=None, device=None, generator=None):
                             *device_field(device, "rand_like", "device"),
                             0 if generator is None else generator_handle(generator, "rand_like",
             "generator")._address)
-    t = new(Tensor)
-    if tt_rand_like(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_rand_like(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def randn_like(input, *, dtype=None, device=None, generator=None):
@@ -161,10 +164,10 @@ def randn_like(input, *, dtype=None, device=None, generator=None):
                              *device_field(device, "randn_like", "device"),
                              0 if generator is None else generator_handle(generator, "randn_like",
             "generator")._address)
-    t = new(Tensor)
-    if tt_randn_like(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_randn_like(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -195,10 +198,10 @@ def bernoulli(input, p=None, *, generator=None, out=None):
             if tt_bernoulli_into(local.ctx, input, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_bernoulli(local.ctx, input, opts, byref(t)):
+        h = TensorHandle()
+        if tt_bernoulli(local.ctx, input, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_number(p):
         if out is not None:
             from ._copy import clone
@@ -208,10 +211,10 @@ def bernoulli(input, p=None, *, generator=None, out=None):
             opts = _o_bernoulli_p((generator is not None),
                                   0 if generator is None else generator_handle(generator,
                 "bernoulli", "generator")._address)
-        t = new(Tensor)
-        if tt_bernoulli_p(local.ctx, input, c_double(real(p, "bernoulli", "p")), opts, byref(t)):
+        h = TensorHandle()
+        if tt_bernoulli_p(local.ctx, input, c_double(real(p, "bernoulli", "p")), opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("bernoulli", input, p)
 
 
@@ -262,10 +265,11 @@ def randint(low=None, high=None, size=None, *, dtype=None, device=None, generato
                           *device_field(device, "randint", "device"),
                           0 if generator is None else generator_handle(generator, "randint",
             "generator")._address)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_randint(local.ctx, c_int64(integer(low, "randint", "low")),
-                  c_int64(integer(high, "randint", "high")), size_c, size_n, opts, byref(t)):
+                  c_int64(integer(high, "randint", "high")), size_c, size_n, opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -295,11 +299,11 @@ def randint_like(input, low=None, high=None, *, dtype=None, device=None, generat
                                *device_field(device, "randint_like", "device"),
                                0 if generator is None else generator_handle(generator,
             "randint_like", "generator")._address)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_randint_like(local.ctx, input, c_int64(integer(low, "randint_like", "low")),
-                       c_int64(integer(high, "randint_like", "high")), opts, byref(t)):
+                       c_int64(integer(high, "randint_like", "high")), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def random_(input, from_=None, to=None, *, generator=None, **kwargs):
@@ -357,9 +361,10 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
             if tt_normal_into(local.ctx, mean, std, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_normal(local.ctx, mean, std, opts, byref(t)):
+        h = TensorHandle()
+        if tt_normal(local.ctx, mean, std, opts, byref(h)):
             fail()
+        t = wrap(h)
         return t.requires_grad_() if requires_grad else t
     elif (isinstance(mean, Tensor) and is_number(std) and size is None and dtype is None
           and device is None):
@@ -374,9 +379,10 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
                                    out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts, byref(t)):
+        h = TensorHandle()
+        if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts, byref(h)):
             fail()
+        t = wrap(h)
         return t.requires_grad_() if requires_grad else t
     elif (is_number(mean) and isinstance(std, Tensor) and size is None and dtype is None
           and device is None):
@@ -391,9 +397,10 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
                                   out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts, byref(t)):
+        h = TensorHandle()
+        if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts, byref(h)):
             fail()
+        t = wrap(h)
         return t.requires_grad_() if requires_grad else t
     elif is_number(mean) and is_number(std) and isinstance(size, (tuple, list)):
         if out is not None:
@@ -409,10 +416,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
                                   *device_field(device, "normal", "device"),
                                   0 if generator is None else generator_handle(generator, "normal",
                 "generator")._address)
-        t = new(Tensor)
+        h = TensorHandle()
         if tt_normal_size(local.ctx, c_double(real(mean, "normal", "mean")),
-                          c_double(real(std, "normal", "std")), size_c, size_n, opts, byref(t)):
+                          c_double(real(std, "normal", "std")), size_c, size_n, opts, byref(h)):
             fail()
+        t = wrap(h)
         return t.requires_grad_() if requires_grad else t
     raise no_overload("normal", mean, std, size)
 
@@ -505,10 +513,10 @@ def dropout(input, p=0.5, training=True, inplace=False, *, generator=None):
                           boolean(training, "dropout", "training"),
                           0 if generator is None else generator_handle(generator, "dropout",
             "generator")._address)
-    t = new(Tensor)
-    if tt_dropout(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_dropout(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def dropout_(self, p=0.5, training=True, *, generator=None):
@@ -553,9 +561,10 @@ def randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_g
                            *device_field(device, "randperm", "device"),
                            0 if generator is None else generator_handle(generator, "randperm",
             "generator")._address)
-    t = new(Tensor)
-    if tt_randperm(local.ctx, c_int64(integer(n, "randperm", "n")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_randperm(local.ctx, c_int64(integer(n, "randperm", "n")), opts, byref(h)):
         fail()
+    t = wrap(h)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -586,8 +595,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
                                boolean(replacement, "multinomial", "replacement"), opts, out):
             fail()
         return out
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_multinomial(local.ctx, input, c_int64(integer(num_samples, "multinomial", "num_samples")),
-                      boolean(replacement, "multinomial", "replacement"), opts, byref(t)):
+                      boolean(replacement, "multinomial", "replacement"), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

@@ -4,8 +4,9 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, int_list, integer, is_int, keeps,
     no_overload, out_tensors, real, wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_all = lib.tt_all
 tt_all_dim = lib.tt_all_dim
@@ -100,10 +101,10 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
         if out is not None:
             from ._copy import clone
             return clone(max(input, dim, keepdim), out=out)
-        t = new(Tensor)
-        if tt_max(local.ctx, input, byref(t)):
+        h = TensorHandle()
+        if tt_max(local.ctx, input, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_int(dim):
         opts = None
         if keepdim is not False:
@@ -114,21 +115,21 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
                                dst_values, dst_indices):
                 fail()
             return out
-        t0, t1 = new(Tensor), new(Tensor)
-        if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(t0),
-                      byref(t1)):
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(h0),
+                      byref(h1)):
             fail()
-        return _r_max_dim((t0, t1))
+        return _r_max_dim(map(wrap, (h0, h1)))
     elif isinstance(dim, Tensor) and keepdim is False:
         if out is not None:
             instance(Tensor, out, "max", "out")
             if tt_maximum_into(local.ctx, input, dim, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_maximum(local.ctx, input, dim, byref(t)):
+        h = TensorHandle()
+        if tt_maximum(local.ctx, input, dim, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("max", input, dim, keepdim)
 
 
@@ -159,10 +160,10 @@ def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
         if out is not None:
             from ._copy import clone
             return clone(min(input, dim, keepdim), out=out)
-        t = new(Tensor)
-        if tt_min(local.ctx, input, byref(t)):
+        h = TensorHandle()
+        if tt_min(local.ctx, input, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_int(dim):
         opts = None
         if keepdim is not False:
@@ -173,21 +174,21 @@ def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
                                dst_values, dst_indices):
                 fail()
             return out
-        t0, t1 = new(Tensor), new(Tensor)
-        if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(t0),
-                      byref(t1)):
+        h0, h1 = TensorHandle(), TensorHandle()
+        if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(h0),
+                      byref(h1)):
             fail()
-        return _r_min_dim((t0, t1))
+        return _r_min_dim(map(wrap, (h0, h1)))
     elif isinstance(dim, Tensor) and keepdim is False:
         if out is not None:
             instance(Tensor, out, "min", "out")
             if tt_minimum_into(local.ctx, input, dim, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_minimum(local.ctx, input, dim, byref(t)):
+        h = TensorHandle()
+        if tt_minimum(local.ctx, input, dim, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("min", input, dim, keepdim)
 
 
@@ -217,10 +218,10 @@ def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
         opts = None
         if dtype is not None:
             opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
-        t = new(Tensor)
-        if tt_sum(local.ctx, input, opts, byref(t)):
+        h = TensorHandle()
+        if tt_sum(local.ctx, input, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
         dim_c, dim_n = int_list(dim, "sum", "dim")
         opts = None
@@ -232,10 +233,10 @@ def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
             if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_sum_dim(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+        h = TensorHandle()
+        if tt_sum_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("sum", input, dim, keepdim)
 
 
@@ -264,10 +265,10 @@ def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
         opts = None
         if dtype is not None:
             opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
-        t = new(Tensor)
-        if tt_mean(local.ctx, input, opts, byref(t)):
+        h = TensorHandle()
+        if tt_mean(local.ctx, input, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
         dim_c, dim_n = int_list(dim, "mean", "dim")
         opts = None
@@ -279,10 +280,10 @@ def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
             if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_mean_dim(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+        h = TensorHandle()
+        if tt_mean_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("mean", input, dim, keepdim)
 
 
@@ -312,10 +313,10 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
         if tt_argmax_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_argmax(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_argmax(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -339,10 +340,10 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
         if out is not None:
             from ._copy import clone
             return clone(any(input, dim, keepdim), out=out)
-        t = new(Tensor)
-        if tt_any(local.ctx, input, byref(t)):
+        h = TensorHandle()
+        if tt_any(local.ctx, input, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
         dim_c, dim_n = int_list(dim, "any", "dim")
         opts = None
@@ -353,10 +354,10 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
             if tt_any_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_any_dim(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+        h = TensorHandle()
+        if tt_any_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("any", input, dim, keepdim)
 
 
@@ -381,10 +382,10 @@ def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
         if out is not None:
             from ._copy import clone
             return clone(all(input, dim, keepdim), out=out)
-        t = new(Tensor)
-        if tt_all(local.ctx, input, byref(t)):
+        h = TensorHandle()
+        if tt_all(local.ctx, input, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
         dim_c, dim_n = int_list(dim, "all", "dim")
         opts = None
@@ -395,10 +396,10 @@ def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
             if tt_all_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_all_dim(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+        h = TensorHandle()
+        if tt_all_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("all", input, dim, keepdim)
 
 
@@ -427,10 +428,10 @@ def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
         if tt_amax_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_amax(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_amax(local.ctx, input, dim_c, dim_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -458,10 +459,10 @@ def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
         if tt_amin_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_amin(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_amin(local.ctx, input, dim_c, dim_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None):
@@ -487,10 +488,10 @@ def logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None):
         if tt_logsumexp_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_logsumexp(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_logsumexp(local.ctx, input, dim_c, dim_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None,
@@ -527,10 +528,10 @@ def var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=N
         if tt_var_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_var(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_var(local.ctx, input, dim_c, dim_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None, keepdims=None,
@@ -567,10 +568,10 @@ def std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=N
         if tt_std_into(local.ctx, input, dim_c, dim_n, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_std(local.ctx, input, dim_c, dim_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_std(local.ctx, input, dim_c, dim_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
@@ -602,10 +603,10 @@ def var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correct
     if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
         opts = _o_var_mean(3, real(unbiased, "var_mean", "unbiased"),
                            boolean(keepdim, "var_mean", "keepdim"))
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_var_mean(local.ctx, input, dim_c, dim_n, opts, byref(t0), byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_var_mean(local.ctx, input, dim_c, dim_n, opts, byref(h0), byref(h1)):
         fail()
-    return _r_var_mean((t0, t1))
+    return _r_var_mean(map(wrap, (h0, h1)))
 
 
 def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
@@ -634,10 +635,10 @@ def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
         opts = None
         if dtype is not None:
             opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))
-        t = new(Tensor)
-        if tt_prod(local.ctx, input, opts, byref(t)):
+        h = TensorHandle()
+        if tt_prod(local.ctx, input, opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif is_int(dim):
         opts = None
         if keepdim is not False or dtype is not None:
@@ -648,10 +649,10 @@ def prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None
             if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, out):
                 fail()
             return out
-        t = new(Tensor)
-        if tt_prod_dim(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, byref(t)):
+        h = TensorHandle()
+        if tt_prod_dim(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("prod", input, dim, keepdim)
 
 
@@ -681,10 +682,10 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
         if tt_argmin_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_argmin(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_argmin(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
@@ -724,7 +725,7 @@ def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, d
         if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

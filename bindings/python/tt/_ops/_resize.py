@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, int_list, keeps, one_of, real, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 INTERPOLATION = {'nearest': 0, 'linear': 1, 'bilinear': 2, 'nearest-exact': 3, 'area': 4,
                  'bicubic': 5, 'trilinear': 6}
@@ -57,7 +58,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
                               0.0 if scale_d is None else real(scale_d, "interpolate", "scale_d"),
                               0.0 if scale_h is None else real(scale_h, "interpolate", "scale_h"),
                               0.0 if scale_w is None else real(scale_w, "interpolate", "scale_w"))
-    t = new(Tensor)
-    if tt_interpolate(local.ctx, input, size_c, size_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_interpolate(local.ctx, input, size_c, size_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

@@ -2,8 +2,9 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import dtype_code, instance, integer, keeps, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_cumprod = lib.tt_cumprod
 tt_cumprod_ = lib.tt_cumprod_
@@ -36,10 +37,10 @@ def cumsum(input, dim, *, dtype=None, out=None):
         if tt_cumsum_into(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_cumsum(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_cumsum(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def cumsum_(self, dim, *, dtype=None):
@@ -82,10 +83,10 @@ def cumprod(input, dim, *, dtype=None, out=None):
         if tt_cumprod_into(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_cumprod(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_cumprod(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def cumprod_(self, dim, *, dtype=None):

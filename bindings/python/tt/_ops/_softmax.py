@@ -2,8 +2,9 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import dtype_code, instance, integer, keeps, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_log_softmax = lib.tt_log_softmax
 tt_log_softmax_into = lib.tt_log_softmax_into
@@ -35,10 +36,10 @@ def softmax(input, dim, *, dtype=None, out=None):
         if tt_softmax_into(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def softmin(input, dim, *, dtype=None):
@@ -56,10 +57,10 @@ def softmin(input, dim, *, dtype=None):
     opts = None
     if dtype is not None:
         opts = _o_softmin((dtype is not None), dtype_code(dtype, "softmin", "dtype"))
-    t = new(Tensor)
-    if tt_softmin(local.ctx, input, c_int64(integer(dim, "softmin", "dim")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_softmin(local.ctx, input, c_int64(integer(dim, "softmin", "dim")), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def log_softmax(input, dim, *, dtype=None, out=None):
@@ -83,8 +84,8 @@ def log_softmax(input, dim, *, dtype=None, out=None):
                                out):
             fail()
         return out
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
-                      byref(t)):
+                      byref(h)):
         fail()
-    return t
+    return wrap(h)

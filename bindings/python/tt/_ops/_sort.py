@@ -4,8 +4,9 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, instance, integer, keeps, number_operand, one_of, out_tensors,
     tensor_address, wrong_kind)
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 SIDE = {'none': 0, 'left': 1, 'right': 2}
 tt_argsort = lib.tt_argsort
@@ -54,10 +55,10 @@ def sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None):
         if tt_sort_into(local.ctx, input, opts, dst_values, dst_indices):
             fail()
         return out
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_sort(local.ctx, input, opts, byref(t0), byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_sort(local.ctx, input, opts, byref(h0), byref(h1)):
         fail()
-    return _r_sort((t0, t1))
+    return _r_sort(map(wrap, (h0, h1)))
 
 
 def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
@@ -82,10 +83,10 @@ def argsort(input, dim=-1, descending=False, *, axis=None, stable=False):
         opts = _o_argsort(7, integer(dim, "argsort", "dim"),
                           boolean(descending, "argsort", "descending"),
                           boolean(stable, "argsort", "stable"))
-    t = new(Tensor)
-    if tt_argsort(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_argsort(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
@@ -115,10 +116,10 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None):
                         dst_indices):
             fail()
         return out
-    t0, t1 = new(Tensor), new(Tensor)
-    if tt_topk(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, byref(t0), byref(t1)):
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_topk(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, byref(h0), byref(h1)):
         fail()
-    return _r_topk((t0, t1))
+    return _r_topk(map(wrap, (h0, h1)))
 
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None,
@@ -155,10 +156,10 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_searchsorted(local.ctx, sorted_sequence, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_searchsorted(local.ctx, sorted_sequence, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
@@ -186,10 +187,10 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
         if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_bucketize(local.ctx, input, boundaries, opts, byref(t)):
+    h = TensorHandle()
+    if tt_bucketize(local.ctx, input, boundaries, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None):
@@ -217,9 +218,9 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
                          boolean(return_inverse, "unique", "return_inverse"),
                          boolean(return_counts, "unique", "return_counts"),
                          0 if dim is None else integer(dim, "unique", "dim"))
-    t0, t1, t2 = new(Tensor), new(Tensor), new(Tensor)
-    if tt_unique(local.ctx, input, opts, byref(t0), byref(t1), byref(t2)):
+    h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
+    if tt_unique(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
         fail()
-    found = tuple(t for t, wanted in ((t0, True), (t1, return_inverse),
-                                      (t2, return_counts)) if wanted)
+    found = tuple(wrap(h) for h, wanted in ((h0, True), (h1, return_inverse),
+                                            (h2, return_counts)) if wanted)
     return found if len(found) > 1 else found[0]

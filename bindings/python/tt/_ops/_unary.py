@@ -2,8 +2,9 @@
 from ctypes import byref
 from struct import Struct
 from .._convert import instance, integer, keeps, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed
+from .._tensor import Tensor, wrap, classed
 
 tt_abs = lib.tt_abs
 tt_abs_ = lib.tt_abs_
@@ -113,10 +114,10 @@ def exp(input, *, out=None):
         if tt_exp_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_exp(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_exp(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def exp_(self):
@@ -147,10 +148,10 @@ def log(input, *, out=None):
         if tt_log_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_log(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_log(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def log_(self):
@@ -183,10 +184,10 @@ def tanh(input, inplace=False, *, out=None):
         if tt_tanh_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_tanh(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_tanh(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def tanh_(self):
@@ -219,10 +220,10 @@ def sigmoid(input, inplace=False, *, out=None):
         if tt_sigmoid_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_sigmoid(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_sigmoid(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def sigmoid_(self):
@@ -254,10 +255,10 @@ def abs(input, *, out=None):
         if tt_abs_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_abs(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_abs(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def abs_(self):
@@ -289,10 +290,10 @@ def sign(input, *, out=None):
         if tt_sign_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_sign(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_sign(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def sign_(self):
@@ -324,10 +325,10 @@ def sqrt(input, *, out=None):
         if tt_sqrt_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_sqrt(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_sqrt(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def sqrt_(self):
@@ -358,10 +359,10 @@ def rsqrt(input, *, out=None):
         if tt_rsqrt_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_rsqrt(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_rsqrt(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def rsqrt_(self):
@@ -392,10 +393,10 @@ def square(input, *, out=None):
         if tt_square_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_square(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_square(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def square_(self):
@@ -426,10 +427,10 @@ def reciprocal(input, *, out=None):
         if tt_reciprocal_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_reciprocal(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_reciprocal(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def reciprocal_(self):
@@ -460,10 +461,10 @@ def exp2(input, *, out=None):
         if tt_exp2_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_exp2(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_exp2(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def exp2_(self):
@@ -494,10 +495,10 @@ def expm1(input, *, out=None):
         if tt_expm1_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_expm1(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_expm1(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def expm1_(self):
@@ -528,10 +529,10 @@ def log2(input, *, out=None):
         if tt_log2_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_log2(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_log2(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def log2_(self):
@@ -563,10 +564,10 @@ def log10(input, *, out=None):
         if tt_log10_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_log10(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_log10(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def log10_(self):
@@ -598,10 +599,10 @@ def log1p(input, *, out=None):
         if tt_log1p_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_log1p(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_log1p(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def log1p_(self):
@@ -632,10 +633,10 @@ def sin(input, *, out=None):
         if tt_sin_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_sin(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_sin(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def sin_(self):
@@ -666,10 +667,10 @@ def cos(input, *, out=None):
         if tt_cos_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_cos(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_cos(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def cos_(self):
@@ -700,10 +701,10 @@ def tan(input, *, out=None):
         if tt_tan_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_tan(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_tan(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def tan_(self):
@@ -734,10 +735,10 @@ def asin(input, *, out=None):
         if tt_asin_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_asin(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_asin(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def asin_(self):
@@ -768,10 +769,10 @@ def acos(input, *, out=None):
         if tt_acos_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_acos(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_acos(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def acos_(self):
@@ -802,10 +803,10 @@ def atan(input, *, out=None):
         if tt_atan_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_atan(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_atan(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def atan_(self):
@@ -836,10 +837,10 @@ def sinh(input, *, out=None):
         if tt_sinh_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_sinh(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_sinh(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def sinh_(self):
@@ -870,10 +871,10 @@ def cosh(input, *, out=None):
         if tt_cosh_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_cosh(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_cosh(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def cosh_(self):
@@ -905,10 +906,10 @@ def erf(input, *, out=None):
         if tt_erf_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_erf(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_erf(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def erf_(self):
@@ -940,10 +941,10 @@ def erfc(input, *, out=None):
         if tt_erfc_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_erfc(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_erfc(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def erfc_(self):
@@ -974,10 +975,10 @@ def floor(input, *, out=None):
         if tt_floor_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_floor(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_floor(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def floor_(self):
@@ -1008,10 +1009,10 @@ def ceil(input, *, out=None):
         if tt_ceil_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_ceil(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_ceil(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def ceil_(self):
@@ -1042,10 +1043,10 @@ def trunc(input, *, out=None):
         if tt_trunc_into(local.ctx, input, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_trunc(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_trunc(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def trunc_(self):
@@ -1081,10 +1082,10 @@ def round(input, decimals=0, *, out=None):
         if tt_round_into(local.ctx, input, opts, out):
             fail()
         return out
-    t = new(Tensor)
-    if tt_round(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_round(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def round_(self, decimals=0):
@@ -1115,10 +1116,10 @@ def isnan(input):
             return classed(isnan(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("isnan", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_isnan(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_isnan(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def isinf(input):
@@ -1131,10 +1132,10 @@ def isinf(input):
             return classed(isinf(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("isinf", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_isinf(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_isinf(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def isfinite(input):
@@ -1148,7 +1149,7 @@ def isfinite(input):
             return classed(isfinite(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("isfinite", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_isfinite(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_isfinite(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)

@@ -2,8 +2,9 @@
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import gathered, int_list, integer, is_int, keeps, no_overload, wrong_kind
+from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, new, classed, listed
+from .._tensor import Tensor, wrap, classed, listed
 
 tt_as_strided = lib.tt_as_strided
 tt_detach = lib.tt_detach
@@ -45,10 +46,10 @@ def view(input, *args, size=None):
         if not isinstance(input, Tensor):
             raise wrong_kind("view", "input", "Tensor", input)
     size_c, size_n = int_list(size, "view", "size")
-    t = new(Tensor)
-    if tt_view(local.ctx, input, size_c, size_n, byref(t)):
+    h = TensorHandle()
+    if tt_view(local.ctx, input, size_c, size_n, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def view_as(self, other):
@@ -70,10 +71,10 @@ def reshape(input, *args, shape=None):
         if not isinstance(input, Tensor):
             raise wrong_kind("reshape", "input", "Tensor", input)
     shape_c, shape_n = int_list(shape, "reshape", "shape")
-    t = new(Tensor)
-    if tt_reshape(local.ctx, input, shape_c, shape_n, byref(t)):
+    h = TensorHandle()
+    if tt_reshape(local.ctx, input, shape_c, shape_n, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def reshape_as(self, other):
@@ -93,11 +94,11 @@ def transpose(input, dim0, dim1):
             return classed(transpose(input.as_subclass(Tensor), dim0, dim1), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("transpose", "input", "Tensor", input)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_transpose(local.ctx, input, c_int64(integer(dim0, "transpose", "dim0")),
-                    c_int64(integer(dim1, "transpose", "dim1")), byref(t)):
+                    c_int64(integer(dim1, "transpose", "dim1")), byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def transpose_(self, *args, **kwargs):
@@ -116,10 +117,10 @@ def t(input):
             return classed(t(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("t", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_t(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_t(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def t_(self, *args, **kwargs):
@@ -141,10 +142,10 @@ def permute(input, *args, dims=None):
         if not isinstance(input, Tensor):
             raise wrong_kind("permute", "input", "Tensor", input)
     dims_c, dims_n = int_list(dims, "permute", "dims")
-    t = new(Tensor)
-    if tt_permute(local.ctx, input, dims_c, dims_n, byref(t)):
+    h = TensorHandle()
+    if tt_permute(local.ctx, input, dims_c, dims_n, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def expand(input, *args, size=None):
@@ -162,10 +163,10 @@ def expand(input, *args, size=None):
         if not isinstance(input, Tensor):
             raise wrong_kind("expand", "input", "Tensor", input)
     size_c, size_n = int_list(size, "expand", "size")
-    t = new(Tensor)
-    if tt_expand(local.ctx, input, size_c, size_n, byref(t)):
+    h = TensorHandle()
+    if tt_expand(local.ctx, input, size_c, size_n, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def expand_as(self, other):
@@ -188,16 +189,16 @@ def squeeze(input, dim=None, *, axis=None):
         if not isinstance(input, Tensor):
             raise wrong_kind("squeeze", "input", "Tensor", input)
     if dim is None:
-        t = new(Tensor)
-        if tt_squeeze(local.ctx, input, byref(t)):
+        h = TensorHandle()
+        if tt_squeeze(local.ctx, input, byref(h)):
             fail()
-        return t
+        return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
         dim_c, dim_n = int_list(dim, "squeeze", "dim")
-        t = new(Tensor)
-        if tt_squeeze_dims(local.ctx, input, dim_c, dim_n, byref(t)):
+        h = TensorHandle()
+        if tt_squeeze_dims(local.ctx, input, dim_c, dim_n, byref(h)):
             fail()
-        return t
+        return wrap(h)
     raise no_overload("squeeze", input, dim)
 
 
@@ -217,10 +218,10 @@ def unsqueeze(input, dim):
             return classed(unsqueeze(input.as_subclass(Tensor), dim), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("unsqueeze", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_unsqueeze(local.ctx, input, c_int64(integer(dim, "unsqueeze", "dim")), byref(t)):
+    h = TensorHandle()
+    if tt_unsqueeze(local.ctx, input, c_int64(integer(dim, "unsqueeze", "dim")), byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def unsqueeze_(self, *args, **kwargs):
@@ -240,11 +241,11 @@ def select(input, dim, index):
             return classed(select(input.as_subclass(Tensor), dim, index), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("select", "input", "Tensor", input)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_select(local.ctx, input, c_int64(integer(dim, "select", "dim")),
-                 c_int64(integer(index, "select", "index")), byref(t)):
+                 c_int64(integer(index, "select", "index")), byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def detach(input):
@@ -257,10 +258,10 @@ def detach(input):
             return classed(detach(input.as_subclass(Tensor)), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("detach", "input", "Tensor", input)
-    t = new(Tensor)
-    if tt_detach(local.ctx, input, byref(t)):
+    h = TensorHandle()
+    if tt_detach(local.ctx, input, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
@@ -286,10 +287,10 @@ def slice(input, dim=0, start=None, end=None, step=1, *, axis=None):
                         0 if start is None else integer(start, "slice", "start"),
                         0 if end is None else integer(end, "slice", "end"),
                         integer(step, "slice", "step"))
-    t = new(Tensor)
-    if tt_slice(local.ctx, input, c_int64(integer(dim, "slice", "dim")), opts, byref(t)):
+    h = TensorHandle()
+    if tt_slice(local.ctx, input, c_int64(integer(dim, "slice", "dim")), opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def as_strided(input, size, stride, storage_offset=None):
@@ -314,10 +315,10 @@ def as_strided(input, size, stride, storage_offset=None):
         opts = _o_as_strided((storage_offset is not None),
                              0 if storage_offset is None else integer(storage_offset, "as_strided",
             "storage_offset"))
-    t = new(Tensor)
-    if tt_as_strided(local.ctx, input, size_c, size_n, stride_c, stride_n, opts, byref(t)):
+    h = TensorHandle()
+    if tt_as_strided(local.ctx, input, size_c, size_n, stride_c, stride_n, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def as_strided_(self, *args, **kwargs):
@@ -342,10 +343,10 @@ def flatten(input, start_dim=0, end_dim=-1):
     if start_dim != 0 or type(start_dim) is not int or end_dim != -1 or type(end_dim) is not int:
         opts = _o_flatten(3, integer(start_dim, "flatten", "start_dim"),
                           integer(end_dim, "flatten", "end_dim"))
-    t = new(Tensor)
-    if tt_flatten(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_flatten(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def unflatten(input, dim, sizes):
@@ -362,11 +363,11 @@ def unflatten(input, dim, sizes):
         if not isinstance(input, Tensor):
             raise wrong_kind("unflatten", "input", "Tensor", input)
     sizes_c, sizes_n = int_list(sizes, "unflatten", "sizes")
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_unflatten(local.ctx, input, c_int64(integer(dim, "unflatten", "dim")), sizes_c, sizes_n,
-                    byref(t)):
+                    byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def unbind(input, dim=0, *, axis=None):
@@ -401,12 +402,12 @@ def narrow(input, dim, start, length):
             return classed(narrow(input.as_subclass(Tensor), dim, start, length), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("narrow", "input", "Tensor", input)
-    t = new(Tensor)
+    h = TensorHandle()
     if tt_narrow(local.ctx, input, c_int64(integer(dim, "narrow", "dim")),
                  c_int64(integer(start, "narrow", "start")),
-                 c_int64(integer(length, "narrow", "length")), byref(t)):
+                 c_int64(integer(length, "narrow", "length")), byref(h)):
         fail()
-    return t
+    return wrap(h)
 
 
 def diagonal(input, offset=0, dim1=0, dim2=1):
@@ -428,7 +429,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
         or type(dim2) is not int):
         opts = _o_diagonal(7, integer(offset, "diagonal", "offset"),
                            integer(dim1, "diagonal", "dim1"), integer(dim2, "diagonal", "dim2"))
-    t = new(Tensor)
-    if tt_diagonal(local.ctx, input, opts, byref(t)):
+    h = TensorHandle()
+    if tt_diagonal(local.ctx, input, opts, byref(h)):
         fail()
-    return t
+    return wrap(h)

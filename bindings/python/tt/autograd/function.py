@@ -7,8 +7,8 @@ from functools import partial
 from .. import _ops, errors
 from .._callbacks import tt_function_def
 from .._convert import length, pointers
-from .._lib import call, result
-from .._tensor import Tensor, wrap
+from .._lib import call
+from .._tensor import Tensor, from_address, tensor_result
 from . import is_grad_enabled, no_grad, switch_grad
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ class Context:
         if self._node is None:
             return self._saved
         return tuple(
-            result(Tensor, "tt_function_saved", self._node, c_int64(i)) for i in self._saved
+            tensor_result("tt_function_saved", self._node, c_int64(i)) for i in self._saved
         )
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -191,7 +191,7 @@ class Function:
             made,
             c_int64(n),
         )
-        tensors = iter([wrap(handle) for handle in made])
+        tensors = map(from_address, made)
         results = []
         for o, has_no_grad, is_dirty in zip(outs, non_differentiable, dirty):
             recorded = next(tensors) if isinstance(o, Tensor) else o

@@ -5,8 +5,9 @@ from ctypes import byref
 from struct import Struct
 
 from .._convert import instance, tensor_address
-from .._lib import fail, lib, local, new
-from .._tensor import Tensor
+from .._facts import TensorHandle
+from .._lib import fail, lib, local
+from .._tensor import Tensor, wrap
 from . import _layers
 
 OPTIONS = Struct("QPiPii")  # tt_nn_multihead_attention_forward_opts
@@ -50,9 +51,9 @@ class MultiheadAttention(_layers.MultiheadAttention):
             bool(average_attn_weights),
             bool(is_causal),
         )
-        out, weights = new(Tensor), new(Tensor)
+        out, weights = TensorHandle(), TensorHandle()
         if lib.tt_nn_multihead_attention_forward(
             local.ctx, self._module, query, key, value, opts, byref(out), byref(weights)
         ):
             fail()
-        return out, weights if weights._address else None
+        return wrap(out), wrap(weights) if weights._address else None

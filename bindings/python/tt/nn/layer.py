@@ -7,8 +7,8 @@ from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 
 from .._construct import construct
 from .._convert import pointers, wrong_kind
-from .._lib import Handle, fail, lib, local, new, quick, released_by
-from .._tensor import Tensor, wrap
+from .._lib import Handle, fail, lib, local, quick, released_by
+from .._tensor import Tensor, from_address, tensor_result
 from ..autograd import no_grad
 from ..random import default_generator
 from .module import Module
@@ -94,13 +94,11 @@ class Layer(Module):
         """Takes the C module, and registers its tensors and its children."""
         self.__dict__["_module"] = handle
         for name, is_buffer in zip(self._slots, self._buffer_flags):
-            t = new(Tensor)
-            if lib.tt_module_get_tensor(local.ctx, handle, name.encode(), byref(t)):
-                fail()
+            t = tensor_result("tt_module_get_tensor", handle, name.encode())
             if is_buffer:
-                self._buffers[name] = t if t._address else None
+                self._buffers[name] = t
             else:
-                self._parameters[name] = Parameter.over(t) if t._address else None
+                self._parameters[name] = t if t is None else t.as_subclass(Parameter)
         for i in range(quick.tt_module_num_children(handle)):
             child = ModuleHandle()
             if lib.tt_module_child(local.ctx, handle, c_int64(i), byref(child)):
@@ -181,7 +179,7 @@ class Layer(Module):
             byref(n),
         ):
             fail()
-        results = tuple(map(wrap, outs[: n.value]))
+        results = tuple(map(from_address, outs[: n.value]))
         return results[0] if len(results) == 1 else results
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

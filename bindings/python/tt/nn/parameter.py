@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from .. import _ops
-from .._lib import new
 from .._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -22,17 +21,10 @@ class Parameter(Tensor, plain_results=True):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = _ops.empty(0)
-        return cls.over(data.detach()).requires_grad_(requires_grad)
+        return data.detach().as_subclass(cls).requires_grad_(requires_grad)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         pass
-
-    @classmethod
-    def over(cls, tensor: Tensor) -> Self:
-        """Returns a Parameter that takes the handle of `tensor`, which must not be used any more."""
-        made = new(cls)
-        made._address, tensor._address = tensor._address, None
-        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """The copy has no gradient."""
@@ -53,9 +45,7 @@ class Buffer(Tensor, plain_results=True):
     persistent: bool
 
     def __new__(cls, data: Tensor, *, persistent: bool = True) -> Self:
-        plain = data.detach()
-        made = new(cls)
-        made._address, plain._address = plain._address, None
+        made = data.detach().as_subclass(cls)
         made.persistent = persistent
         return made
 

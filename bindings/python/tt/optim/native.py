@@ -6,8 +6,8 @@ from ctypes import byref, c_char_p, c_double, c_int32, c_int64, create_string_bu
 
 from .. import _convert as convert
 from .._construct import construct
-from .._lib import Handle, fail, lib, local, new, quick, released_by
-from .._tensor import Tensor
+from .._lib import Handle, fail, lib, local, quick, released_by
+from .._tensor import Tensor, tensor_result
 from ..autograd import enable_grad
 from .optimizer import Optimizer
 
@@ -225,22 +225,15 @@ class NativeOptimizer(Optimizer):
             if head == "state":
                 states.setdefault(int(position), {})[key] = self._state(int(position), key)
         for i in range(quick.tt_optim_num_tensors(self._handle)):
-            t = new(Tensor)
-            if lib.tt_optim_tensor_at(
-                local.ctx, self._handle, c_int64(i), name, NAME_CAP, byref(t)
-            ):
-                fail()
+            t = tensor_result("tt_optim_tensor_at", self._handle, c_int64(i), name, NAME_CAP)
             _, position, key = name.value.decode().split(".", 2)
             states.setdefault(int(position), {})[key] = t
         return dict(sorted(states.items()))
 
     def _state(self, position: int, key: str) -> Tensor:
-        t = new(Tensor)
-        if lib.tt_optim_get_state(
-            local.ctx, self._handle, c_int64(position), c_char_p(key.encode()), byref(t)
-        ):
-            fail()
-        return t
+        return tensor_result(
+            "tt_optim_get_state", self._handle, c_int64(position), c_char_p(key.encode())
+        )
 
     def _load(self, states: dict[int, dict[str, Any]]) -> None:
         old = self._states()

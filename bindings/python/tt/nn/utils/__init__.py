@@ -1,14 +1,14 @@
 """Clipping of gradients and flattening of parameters, by the names of torch.nn.utils."""
 from __future__ import annotations
 
-from ctypes import byref, c_double
+from ctypes import c_double
 from struct import Struct
 
 from ..._kinds import kind_name
 from ... import _convert as convert
 from ... import _ops as ops
-from ..._lib import fail, lib, local, new
-from ..._tensor import Tensor
+from ..._lib import fail, lib, local
+from ..._tensor import Tensor, tensor_result
 from ...autograd import no_grad
 
 TYPE_CHECKING = False
@@ -46,18 +46,14 @@ def clip_grad_norm_(
     error_if_nonfinite: raises RuntimeError if that norm is nan or inf, and changes nothing.
     foreach is ignored.
     """
-    params, total = as_tuple(parameters), new(Tensor)
-    options = NORM_OPTIONS(BOTH_GIVEN, float(norm_type), bool(error_if_nonfinite))
-    if lib.tt_clip_grad_norm_(
-        local.ctx,
+    params = as_tuple(parameters)
+    return tensor_result(
+        "tt_clip_grad_norm_",
         convert.pointers(params),
         convert.length(params),
         c_double(float(max_norm)),
-        options,
-        byref(total),
-    ):
-        fail()
-    return total
+        NORM_OPTIONS(BOTH_GIVEN, float(norm_type), bool(error_if_nonfinite)),
+    )
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
