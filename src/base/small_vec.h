@@ -94,6 +94,7 @@ template <class T, int N> class SmallVec {
   T* local() { return reinterpret_cast<T*>(buf_); }
   TT_NOINLINE void grow(int64_t need) {
     int64_t cap = max(cap_ * 2, need);
+    if (cap > INT64_MAX / int64_t(sizeof(T))) fail_oom(INT64_MAX);
     T* p = static_cast<T*>(mem_alloc(size_t(cap) * sizeof(T)));
     for (int64_t i = 0; i < n_; i++) {
       new (p + i) T(std::move(p_[i]));

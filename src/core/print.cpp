@@ -97,7 +97,7 @@ class Printer {
   void put_element(const char* at);
   int64_t pad(const Column& c, char* text, double v, int64_t i) const;
 
-  int64_t step(int64_t dim) const { return t_.size(dim) > 1 ? t_.stride(dim) * t_.item_size() : 0; }
+  int64_t step(int64_t dim) const { return t_.size(dim) > 1 ? t_.byte_stride(dim) : 0; }
   bool cut(int64_t dim) const { return summarize_ && t_.size(dim) > 2 * kEdge; }
 
   const Tensor& t_;

@@ -14,9 +14,10 @@ int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
   for (int64_t s : sizes)  // zeros are skipped: strides must not overflow either
     if (__builtin_mul_overflow(n, s ? s : 1, &n))
       fail_arg(TT_SHAPE, arg, "{} is {}: the number of elements overflows", arg, sizes);
+  if (zero) return 0;
   if (__builtin_mul_overflow(n, item_size(dtype), &bytes) || bytes > (int64_t(1) << 62))
     fail_arg(TT_SHAPE, arg, "{} is {}: the number of bytes overflows", arg, sizes);
-  return zero ? 0 : n;
+  return n;
 }
 
 int64_t numel_of(Ints sizes) {

@@ -106,7 +106,17 @@ struct Tensor {
   bool contiguous() const { return flags & kContiguous; }
   bool dense() const { return flags & kDense; }
   int64_t item_size() const { return TT_NS::item_size(dtype); }
-  int64_t offset() const { return (int64_t(data) - int64_t(storage->data)) / item_size(); }
+  // Bytes between neighbours along d; 0 in a tensor without elements, whose strides may be no number
+  // of bytes.
+  int64_t byte_stride(int64_t d) const { return numel ? stride(d) * item_size() : 0; }
+  // Address of position i along d. Wraps where a tensor without elements has such strides.
+  char* address(int64_t d, int64_t i) const {
+    return reinterpret_cast<char*>(uintptr_t(data) +
+                                   uint64_t(i) * uint64_t(stride(d)) * uint64_t(item_size()));
+  }
+  int64_t offset() const {
+    return int64_t(uintptr_t(data) - uintptr_t(storage->data)) / item_size();
+  }
   bool is_cpu() const { return device.type == TT_CPU; }
   template <class T> T* as() const { return reinterpret_cast<T*>(data); }
   uint32_t version() const { return __atomic_load_n(&storage->version, __ATOMIC_RELAXED); }

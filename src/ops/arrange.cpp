@@ -26,6 +26,7 @@ TensorRef flip(Call, const Tensor& self, Ints dims) {
 // Each rolled dimension splits the tensor in two; each combination of halves is copied as one box.
 static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
   TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
+  if (self.numel == 0) return out;
   Shape sizes(self.sizes()), moving;
   for (int64_t d = 0; d < self.ndim; d++)
     if (shift[d]) moving.push_back(d);
@@ -54,7 +55,10 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
   if (!(dims.empty() && shifts.n == 1) && dims.n != shifts.n)
     fail_arg(TT_INVALID_ARG, "shifts", "shifts is {}, dims is {}: must have equal lengths", shifts,
              dims);
-  const auto within = [](int64_t s, int64_t n) { return n ? (s % n + n) % n : 0; };
+  const auto within = [](int64_t s, int64_t n) {  // the remainder in [0, n)
+    const int64_t r = n ? s % n : 0;
+    return r < 0 ? r + n : r;
+  };
   if (dims.empty()) {
     TensorRef flat = dense_input(self);
     const int64_t n[1] = {self.numel};
@@ -67,7 +71,8 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
   shift.resize(self.ndim, 0);
   for (int64_t i = 0; i < dims.n; i++) {
     const int64_t d = wrap_dim(dims[i], self.ndim, "dims");
-    shift[d] = within(shift[d] + within(shifts[i], self.size(d)), self.size(d));
+    const int64_t n = self.size(d);
+    shift[d] = within(shift[d] - n + within(shifts[i], n), n);  // shift - n: no sum overflows
   }
   return roll_dims(self, shift);
 }

@@ -55,7 +55,7 @@ TensorRef cat(Call, TensorSpan tensors, int64_t dim) {
     if (skipped(*t)) continue;
     TensorRef piece = new_alias(out, t->sizes(), out->strides(), at, j.dtype);
     copy_elements(*piece, *t);
-    at = advance(at, t->size(j.dim) * out->stride(j.dim) * out->item_size());
+    at = advance(at, t->size(j.dim) * out->byte_stride(j.dim));
   }
   return out;
 }
@@ -112,11 +112,11 @@ TensorList split_with_sizes(Call, const Tensor& self, Ints split_sizes, int64_t 
   TensorList out;
   out.reserve(split_sizes.n);
   Shape sizes(self.sizes());
-  char* at = self.data;
+  int64_t from = 0;
   for (int64_t s : split_sizes) {
     sizes[d] = s;
-    out.push_back(make_view(self, sizes, self.strides(), at));
-    at = advance(at, s * self.stride(d) * self.item_size());
+    out.push_back(make_view(self, sizes, self.strides(), self.address(d, from)));
+    from += s;
   }
   return out;
 }

@@ -62,8 +62,8 @@ TensorRef constant_pad_nd(Call, const Tensor& self, Ints pad, const Scalar& valu
     const int64_t drop = pads.after(d) < 0 ? -pads.after(d) : 0;
     const int64_t kept = self.size(d) - skip - drop;
     sizes.push_back(kept > 0 ? kept : 0);
-    from = advance(from, skip * self.stride(d) * self.item_size());
-    to = advance(to, lead * out->stride(d) * self.item_size());
+    from = advance(from, skip * self.byte_stride(d));
+    to = advance(to, lead * out->byte_stride(d));
   }
   if (numel_of(sizes) == 0) return out;
   TensorRef inner = new_alias(self, sizes, self.strides(), from, self.dtype);

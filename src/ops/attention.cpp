@@ -21,8 +21,7 @@ static TensorRef with_rows(const Tensor& t) {
   return t.size(3) <= 1 || t.stride(3) == 1 ? TensorRef::share(&t) : dense_input(t);
 }
 static AttentionRows rows_of(const Tensor& t) {
-  const int64_t item = t.item_size();
-  return {t.data, t.stride(0) * item, t.stride(1) * item, t.stride(2) * item};
+  return {t.data, t.byte_stride(0), t.byte_stride(1), t.byte_stride(2)};
 }
 
 static void set_dropout(AttentionPlan* p, double dropout_p, const Rng& rng) {
@@ -54,13 +53,12 @@ static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const 
   p->mask = nullptr;
   p->mask_dtype = 0;
   if (mask) {
-    const int64_t item = mask->item_size();
     p->mask = mask->data;
     p->mask_dtype = int32_t(mask->dtype);
-    p->mask_batch = mask->stride(0) * item;
-    p->mask_head = mask->stride(1) * item;
-    p->mask_query = mask->size(2) == 1 ? 0 : mask->stride(2) * item;
-    p->mask_key = mask->stride(3) * item;
+    p->mask_batch = mask->byte_stride(0);
+    p->mask_head = mask->byte_stride(1);
+    p->mask_query = mask->size(2) == 1 ? 0 : mask->byte_stride(2);
+    p->mask_key = mask->byte_stride(3);
   }
   set_dropout(p, dropout_p, rng);
 }

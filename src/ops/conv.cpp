@@ -34,14 +34,14 @@ static int64_t mul_add(int64_t a, int64_t b, int64_t c, const char* arg) {
 // PyTorch's rule (c10/core/MemoryFormat.h): strides increase from channels over the spatial
 // dimensions to the batch. A tensor that is dense in both orders is not channels last.
 static bool is_channels_last(const Tensor& t) {
-  if (t.ndim < 4 || t.ndim > 5 || t.stride(1) == 0) return false;
+  if (t.ndim < 4 || t.ndim > 5 || t.stride(1) == 0 || t.numel == 0) return false;
   static constexpr int64_t kInnermostFirst[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
   int64_t min_stride = 0;
   for (int64_t i = 0; i < t.ndim; i++) {
     const int64_t d = kInnermostFirst[t.ndim - 4][i];
-    if (t.size(d) == 0 || t.stride(d) < min_stride) return false;
+    if (t.stride(d) < min_stride) return false;
     if (d == 0 && min_stride == t.stride(1)) return false;
-    min_stride = t.stride(d) * max<int64_t>(t.size(d), 1);
+    min_stride = t.stride(d) * t.size(d);
   }
   return true;
 }

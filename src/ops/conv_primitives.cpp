@@ -294,7 +294,7 @@ static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& 
 static TensorRef part(const Tensor& t, int i) {
   const Dtype d = t.dtype == Dtype::kC128 ? Dtype::kF64 : Dtype::kF32;
   Shape strides(t.strides());
-  for (int64_t k = 0; k < t.ndim; k++) strides[k] *= 2;
+  for (int64_t k = 0; k < t.ndim; k++) strides[k] *= t.numel ? 2 : 1;
   return new_alias(t, t.sizes(), strides, advance(t.data, i * item_size(d)), d);
 }
 // Computes (ar + i ai) (br + i bi) by four real convolutions.

@@ -7,12 +7,12 @@ namespace TT_NS {
 // PyTorch's suggest_memory_format: strides of dimensions of size 1 are ignored unless the others
 // fit both orders.
 bool channels_last(const Tensor& t) {
-  if (t.ndim != 4 || t.contiguous()) return false;
+  if (t.ndim != 4 || t.contiguous() || t.numel == 0) return false;
   int64_t min_stride = 0;
   for (int64_t d : {1, 3, 2, 0}) {
     const int64_t stride = t.stride(d);
     const int64_t size = t.size(d);
-    if (size == 0 || stride < min_stride) return false;
+    if (stride < min_stride) return false;
     if (d == 0 && min_stride == t.stride(1)) return false;
     min_stride = size > 1 ? stride * size : stride;
   }

@@ -106,6 +106,12 @@ TensorRef cast_input(const Tensor& t, Dtype d) {
   return out;
 }
 
+Shape byte_strides(const Tensor& t) {
+  Shape out;
+  for (int64_t d = 0; d < t.ndim; d++) out.push_back(t.byte_stride(d));
+  return out;
+}
+
 void launch_stages(const Kernel& k, Device device, Stages* run) {
   if (device.type != TT_CPU) return launch(k, device, run, 1);
   for (int32_t s = 0; s < run->n; s++) {

@@ -31,6 +31,9 @@ inline char* advance(char* p, int64_t bytes) {
   return reinterpret_cast<char*>(uintptr_t(p) + uintptr_t(bytes));
 }
 
+// Strides in bytes: of a tensor without elements, zeros (Tensor::byte_stride).
+Shape byte_strides(const Tensor& t);
+
 // For in-place and _into variants of operators that first compute the result: copies r to dst and
 // increments its version.
 void copy_result(Tensor& dst, const Tensor& r, bool inplace);

@@ -12,12 +12,11 @@ namespace TT_NS {
 // Sizes and strides in bytes; a 0-dim tensor counts as one of shape [1].
 struct Geometry {
   Shape size, stride;
-  explicit Geometry(const Tensor& t) : size(t.sizes()), stride(t.strides()) {
+  explicit Geometry(const Tensor& t) : size(t.sizes()), stride(byte_strides(t)) {
     if (!t.ndim) {
       size.push_back(1);
-      stride.push_back(1);
+      stride.push_back(t.item_size());
     }
-    for (int64_t& s : stride) s *= t.item_size();
   }
   int64_t ndim() const { return size.size(); }
 };
@@ -204,7 +203,7 @@ static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& 
   for (int64_t d = 0; d < ga.ndim(); d++) {
     const bool indexed = d == dim;
     nest.add(indexed ? index.numel : ga.size[d], indexed ? 0 : ga.stride[d], gb.stride[d],
-             indexed && index.ndim ? index.stride(0) * index.item_size() : 0);
+             indexed && index.ndim ? index.byte_stride(0) : 0);
   }
   run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
 }

@@ -37,12 +37,6 @@ class FirstBad {
            size);
 }
 
-static Shape byte_strides(Ints strides, int64_t item) {
-  Shape out(strides);
-  for (int64_t& s : out) s *= item;
-  return out;
-}
-
 static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, Ints shape,
                   Ints strides, const char* arg) {
   if (plan.n == 0) return;
@@ -60,7 +54,7 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
   if (index.device.type == TT_EXT)
     return check_indices(*op::to_device(index, kCpuDevice), arg, low, size, allowed);
   IndexCheckPlan plan;
-  const Shape strides = byte_strides(index.strides(), index.item_size());
+  const Shape strides = byte_strides(index);
   build_index_check(&plan, index.ndim, index.sizes_ptr(), strides.data(), int32_t(index.dtype),
                     size);
   plan.low = low;
@@ -71,13 +65,16 @@ void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t si
 void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
                    bool add) {
   const Ints shape = offsets.sizes();
-  Shape strides;
+  Shape strides, bytes;
   strides.resize(shape.n, 0);
-  for (int64_t d = 1; d <= index.ndim; d++)
-    if (index.size(-d) != 1) strides[shape.n - d] = index.stride(-d);
+  bytes.resize(shape.n, 0);
+  for (int64_t d = 1; d <= index.ndim; d++) {
+    if (index.size(-d) == 1) continue;
+    strides[shape.n - d] = index.stride(-d);
+    bytes[shape.n - d] = index.byte_stride(-d);
+  }
   IndexCheckPlan plan;
-  build_index_check(&plan, int32_t(shape.n), shape.ptr,
-                    byte_strides(strides, index.item_size()).data(), int32_t(index.dtype),
+  build_index_check(&plan, int32_t(shape.n), shape.ptr, bytes.data(), int32_t(index.dtype),
                     dim.size);
   plan.offsets = offsets.as<int64_t>();
   plan.step = dim.step;

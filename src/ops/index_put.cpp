@@ -38,7 +38,7 @@ class Advanced {
     for (int64_t i = 0; i < index_shape_.size(); i++) {
       const int64_t d = index->ndim - index_shape_.size() + i;
       nest.add(index_shape_[i], 0, b_stride[r++],
-               d < 0 || index->size(d) == 1 ? 0 : index->stride(d) * index->item_size());
+               d < 0 || index->size(d) == 1 ? 0 : index->byte_stride(d));
     }
     add_slices(first_, dims_.size());
     run_index(k, nest, a, a.data, b, index, dim);
@@ -65,7 +65,7 @@ class Advanced {
     TensorRef index;
   };
 
-  int64_t stride(int64_t d) const { return self_.stride(d) * self_.item_size(); }
+  int64_t stride(int64_t d) const { return self_.byte_stride(d); }
   void keep(int64_t d) { dims_.push_back({self_.size(d), stride(d), {}}); }
   void take(int64_t size, int64_t stride, TensorRef index) {
     dims_.push_back({size, stride, std::move(index)});
@@ -191,9 +191,7 @@ TensorRef impl::index(Call, const Tensor& self, TensorSpan indices) {
   MaskGuard no_grad(bit(kKeyAutograd));
   Advanced a(self, indices);
   TensorRef out = new_tensor(a.shape(), self.dtype, self.device);
-  Shape strides(out->strides());
-  for (int64_t& s : strides) s *= out->item_size();
-  a.run(kernel_index_get, self, *out, strides);
+  a.run(kernel_index_get, self, *out, byte_strides(*out));
   return out;
 }
 
@@ -215,7 +213,7 @@ static void put(Tensor& dst, TensorSpan indices, const Tensor& values, bool accu
   Shape strides;
   strides.resize(a.shape().n, 0);
   for (int64_t d = 1; d <= v->ndim; d++)
-    if (v->size(-d) != 1) strides[strides.size() - d] = v->stride(-d) * v->item_size();
+    if (v->size(-d) != 1) strides[strides.size() - d] = v->byte_stride(-d);
   a.run(accumulate ? kernel_index_accumulate : kernel_index_put, dst, *v, strides);
 }
 

@@ -11,6 +11,7 @@ namespace TT_NS::impl {
 static TensorRef triangle(const Tensor& self, int64_t diagonal, bool lower) {
   if (self.ndim < 2)
     fail_arg(TT_SHAPE, "self", "self is {}: must have at least 2 dimensions", self.sizes());
+  if (self.numel == 0) return op::clone(self);
   const int64_t rows = self.size(-2);
   const int64_t columns = self.size(-1);
   const int64_t from = clamp(diagonal, -rows, columns);

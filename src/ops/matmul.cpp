@@ -54,6 +54,7 @@ static TensorRef multiply(const Tensor& a, const Tensor& b, const Tensor* d, Int
   TensorRef y = b.dtype == compute ? TensorRef::share(&b) : cast_input(b, compute);
   TensorRef addend = !d || d->dtype == compute ? TensorRef::share(d) : cast_input(*d, compute);
   TensorRef out = new_tensor(shape, compute, a.device);
+  if (out->numel == 0) return out->dtype == a.dtype ? out : new_tensor(shape, a.dtype, a.device);
   MatmulPlan plan;
   const MatmulOperand extra = addend ? operand(*addend) : MatmulOperand{};
   matmul_build(&plan, int32_t(compute), operand(*x), operand(*y), addend ? &extra : nullptr,

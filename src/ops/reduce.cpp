@@ -44,8 +44,7 @@ static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out
                          nullptr, index != nullptr});
     return run_reduce(k, plan, in, out, index, divisor);
   }
-  Shape strides(in.strides());
-  for (int64_t& s : strides) s *= item;
+  const Shape strides = byte_strides(in);
   build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype),
                        int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
   run_reduce(k, plan, in, out, index, divisor);

@@ -107,7 +107,9 @@ TensorRef unsqueeze(Call, const Tensor& self, int64_t dim) {
   int64_t d = wrap_dim(dim, self.ndim + 1);
   Shape sizes(self.sizes());
   Shape strides(self.strides());
-  int64_t stride = d < self.ndim ? self.size(d) * self.stride(d) : 1;
+  int64_t stride = 1;  // overflows only in a tensor without elements
+  if (d < self.ndim && __builtin_mul_overflow(self.size(d), self.stride(d), &stride))
+    stride = kMaxIdleStride;
   sizes.insert(d, 1);
   strides.insert(d, stride);
   return make_view(self, sizes, strides, self.data);
@@ -122,7 +124,7 @@ TensorRef select(Call, const Tensor& self, int64_t dim, int64_t index) {
   if (index < 0) index += n;
   Shape sizes(self.sizes());
   Shape strides(self.strides());
-  char* data = self.data + index * strides[d] * self.item_size();
+  char* data = self.address(d, index);
   sizes.erase(d);
   strides.erase(d);
   return make_view(self, sizes, strides, data);
@@ -141,7 +143,7 @@ TensorRef slice(Call, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt<i
   Shape sizes(self.sizes());
   Shape strides(self.strides());
   sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
-  char* data = self.data + from * strides[d] * self.item_size();
+  char* data = self.address(d, from);
   int64_t stride;
   const bool fits = !__builtin_mul_overflow(strides[d], step, &stride);
   if (fits && (sizes[d] > 1 || stride <= kMaxIdleStride)) strides[d] = stride;
@@ -181,7 +183,7 @@ TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride,
   check_inside(self, size, stride, offset);
   return make_view(self, size, usable_strides(size, stride),
                    reinterpret_cast<char*>(uintptr_t(self.storage->data) +
-                                           uintptr_t(offset * self.item_size())));
+                                           uint64_t(offset) * uint64_t(self.item_size())));
 }
 
 TensorRef detach(Call, const Tensor& self) { return new_alias(self); }
@@ -224,6 +226,7 @@ TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints
   check_inside(out, size, stride, offset);
   if (!same(src.sizes(), size))
     fail_arg(TT_SHAPE, "src", "src is {}: must have the shape {}", src.sizes(), size);
+  if (src.numel == 0) return out;
   TensorRef target =
       new_alias(out, size, stride, out->data + offset * out->item_size(), out->dtype);
   copy_elements(*target, src);
@@ -235,9 +238,11 @@ TensorRef view_as_real(Call, const Tensor& self) {
     fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
   Shape sizes(self.sizes());
   Shape strides(self.strides());
-  for (int64_t& s : strides) s *= 2;
+  for (int64_t& s : strides)  // overflows only in a tensor without elements
+    if (__builtin_mul_overflow(s, 2, &s)) s = kMaxIdleStride;
   sizes.push_back(2);
   strides.push_back(1);
+  checked_numel(sizes, real_of(self.dtype), "result");
   return make_view(self, sizes, strides, self.data, real_of(self.dtype));
 }
 TensorRef view_as_complex(Call, const Tensor& self) {

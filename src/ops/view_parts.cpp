@@ -41,7 +41,6 @@ TensorRef unflatten(Call, const Tensor& self, int64_t dim, Ints sizes) {
 TensorList unbind(Call, const Tensor& self, int64_t dim) {
   if (self.ndim == 0) fail_arg(TT_INDEX, "self", "self is 0-dim: must have at least one dimension");
   const int64_t d = wrap_dim(dim, self.ndim);
-  const int64_t step = self.stride(d) * self.item_size();
   Shape sizes(self.sizes());
   Shape strides(self.strides());
   sizes.erase(d);
@@ -49,7 +48,7 @@ TensorList unbind(Call, const Tensor& self, int64_t dim) {
   TensorList out;
   out.reserve(self.size(d));
   for (int64_t i = 0; i < self.size(d); i++)
-    out.push_back(make_view(self, sizes, strides, advance(self.data, i * step)));
+    out.push_back(make_view(self, sizes, strides, self.address(d, i)));
   return out;
 }
 
@@ -87,10 +86,12 @@ TensorRef diagonal(Call, const Tensor& self, int64_t offset, int64_t dim1, int64
       strides.push_back(self.stride(d));
     }
   sizes.push_back(n);
-  strides.push_back(self.stride(a) + self.stride(b));
-  int64_t skipped = 0;  // elements before the first one of the diagonal
-  if (n) skipped = o < 0 ? -o * self.stride(a) : o * self.stride(b);
-  return make_view(self, sizes, strides, advance(self.data, skipped * self.item_size()));
+  int64_t step;  // overflows only in a tensor without elements
+  if (__builtin_add_overflow(self.stride(a), self.stride(b), &step)) step = kMaxIdleStride;
+  strides.push_back(step);
+  char* first = self.data;
+  if (n) first = o < 0 ? self.address(a, -o) : self.address(b, o);
+  return make_view(self, sizes, usable_strides(sizes, strides), first);
 }
 
 TensorRef diagonal_backward(Call, const Tensor& grad, Ints size, int64_t offset, int64_t dim1,

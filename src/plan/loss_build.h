@@ -21,6 +21,10 @@ inline void build_class_loss(ClassLossPlan* p, int32_t dtype, int32_t target_dty
   p->loss = p->row_weight = p->lse = p->dx = nullptr;
   p->parts = nullptr;
   p->scale_stride = 1;
+  if (!outer || !inner) {
+    p->n_tiles = p->chunk = p->n_chunks = 1;
+    return one_stage(&p->run, 0, 1);
+  }
   p->n_tiles = ceil_div(inner, kRowTile);
   p->chunk = classes ? classes : 1;
   p->n_chunks = 1;

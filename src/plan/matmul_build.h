@@ -24,10 +24,14 @@ constexpr MatmulScalar kMatmulOne = {1.0, 0.0, 1};
 
 namespace matmul_detail {
 
-// Stride in bytes of batch dimension i (0 = innermost) of an operand, 0 if it is broadcast.
+// Stride in bytes of batch dimension i (0 = innermost) of an operand, 0 if it is broadcast or has no
+// elements (its strides may be no number of bytes).
 inline int64_t batch_stride(const MatmulOperand& x, int32_t i, int64_t itemsize) {
   const int32_t at = x.ndim - 3 - i;
-  return at < 0 || x.size[at] == 1 ? 0 : x.stride[at] * itemsize;
+  if (at < 0 || x.size[at] == 1) return 0;
+  for (int32_t d = 0; d < x.ndim; d++)
+    if (x.size[d] == 0) return 0;
+  return x.stride[at] * itemsize;
 }
 
 // Returns whether dim `outer` continues `inner` without a gap, for every operand.

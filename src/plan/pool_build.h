@@ -73,26 +73,27 @@ inline void build_pool(PoolPlan* p) {
   p->halving = !p->adaptive;
   for (int d = 0; d < 2; d++)
     p->halving &= p->kernel[d] == 2 && p->stride[d] == 2 && !p->pad[d] && p->dilation[d] == 1 &&
-                  2 * p->out[d] <= p->in[d];
+                  p->out[d] <= p->in[d] / 2;
   p->results = p->n * p->c * p->out[0] * p->out[1];
   p->one_by_one = 0;
   p->x = p->g = nullptr;
   p->y = p->parts = nullptr;
   p->index = nullptr;
+  p->n_parts = 1;
+  p->y_tiles = {};
+  if (!p->results) return one_stage(&p->run, 0, 1);
   const int64_t image_count = p->channels_last ? p->n : p->n * p->c;
   const int64_t pixel_items = p->channels_last ? p->c : 1;
-  const int64_t height = p->out[0] ? ceil_div(p->in[0], p->out[0]) : 1;
+  const int64_t height = ceil_div(p->in[0], p->out[0]);
   // Approximate cost of a row of results, in elements.
   const int64_t row = (p->in[1] * height + p->out[1]) * pixel_items;
   PoolTiles& t = p->y_tiles;
-  t.rows = row_grain(row);
-  if (t.rows > p->out[0]) t.rows = max<int64_t>(p->out[0], 1);
+  t.rows = min(row_grain(row), p->out[0]);
   t.n_rows = ceil_div(p->out[0], t.rows);
   t.columns = p->out[1];
-  t.n_columns = p->out[1] ? 1 : 0;
-  p->n_parts = 1;
+  t.n_columns = 1;
   const int64_t grain = row_grain(t.rows * row);
-  if (p->results) pool_detail::cut_windows(p, image_count, pixel_items, row);
+  pool_detail::cut_windows(p, image_count, pixel_items, row);
   const int64_t units = image_count * t.n_rows * t.n_columns;
   one_stage(&p->run, units * p->n_parts, grain);
   if (p->n_parts > 1) {
@@ -110,7 +111,7 @@ inline int64_t pool_parts_bytes(const PoolPlan* p, bool index) {
 inline void build_pool_backward(PoolPlan* p, bool maxima) {
   using namespace pool_detail;
   build_pool(p);
-  maxima &= !p->halving && p->out[0];
+  maxima &= !p->halving && p->results;
   const int64_t pixel_items = p->channels_last ? kPoolTile : 1;
   const int64_t* in = p->in;
   const int64_t image_count = p->n * (p->channels_last ? ceil_div(p->c, kPoolTile) : p->c);

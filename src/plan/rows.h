@@ -11,8 +11,7 @@ constexpr int64_t kMaxRowChunks = 64;
 
 // Number of units of one row that make a task of about 64K elements.
 inline int64_t row_grain(int64_t row_elements) {
-  const int64_t g = 65536 / (row_elements + 1);
-  return g < 1 ? 1 : g;
+  return row_elements < 65536 ? 65536 / (row_elements + 1) : 1;
 }
 
 // Chunk size for `units` rows, or groups of `width` columns: dim unless rows are few and long.

@@ -58,7 +58,7 @@ inline int64_t build_sort(SortPlan* p, int32_t dtype, int64_t outer, int64_t n, 
   const int64_t item = sizeof(SortItem);
   const bool many = rows >= sort_detail::kManyRows;
   const bool few = k <= kSortFew && n / 4 >= k;
-  one_stage(&p->run, k ? rows : 0, row_grain(4 * n));
+  one_stage(&p->run, k ? rows : 0, row_grain(4 * min(n, kRowTile * kRowTile)));
   if (n <= kSortFew || k == 0) return 0;
   if (few) return n < 2 * sort_detail::kLong || many ? 0 : sort_detail::first_of_long(p);
   if (n >= sort_detail::kLong && (!many || n >= 8 * sort_detail::kLong))

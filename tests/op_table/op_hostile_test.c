@@ -338,7 +338,26 @@ static tt_tensor* filled_with(const tt_tensor* t, int64_t v) {
   return out;
 }
 
-enum { kTensorKinds = 17 };
+/* Without elements; other sizes or strides are no number of bytes. */
+static tt_tensor* empty_but_wide(const tt_tensor* t, int kind) {
+  const int64_t ndim = tt_tensor_ndim(t);
+  int64_t shape[kMaxDims], strides[kMaxDims], d;
+  tt_tensor* out;
+  if (ndim < 2 || ndim > kMaxDims) return NULL;
+  for (d = 0; d < ndim; d++) {
+    shape[d] = 1;
+    if (kind < 2) shape[d] = (int64_t)1 << 62 / (ndim - 1);
+    if (kind == 4) shape[d] = tt_tensor_shape(t)[d];
+    strides[d] = INT64_MAX - d;
+  }
+  shape[kind % 2 ? ndim - 1 : 0] = 0;
+  if (kind == 2 || kind == 3) shape[kind % 2 ? 0 : ndim - 1] = INT64_MAX;
+  if (kind < 4) return of_shape(shape, ndim, tt_tensor_dtype(t), TT_CPU);
+  OK(tt_as_strided(c, t, shape, ndim, strides, ndim, NULL, &out));
+  return out;
+}
+
+enum { kTensorKinds = 22 };
 /* What stands in for t; NULL: nothing. */
 static tt_tensor* stand_in(const tt_tensor* t, int kind) {
   static const int64_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -366,6 +385,11 @@ static tt_tensor* stand_in(const tt_tensor* t, int kind) {
     case 14: return ndim == 0 || tt_select(c, t, 0, 0, &wide) ? NULL : wide;
     case 15: return filled_with(t, INT64_MIN);
     case 16: return filled_with(t, -1);
+    case 17:
+    case 18:
+    case 19:
+    case 20:
+    case 21: return empty_but_wide(t, kind - 17);
   }
   return NULL;
 }

@@ -237,8 +237,7 @@ static void bad_mixed_indices(void** state) {
 
 static void sizes_and_steps_at_their_ends(void** state) {
   tt_tensor *x = range(12, SHAPE(3, 4)), *out;
-  const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX / 8};
-  const tt_eye_opts too_wide = {.set = TT_EYE_M, .m = INT64_MAX};
+  const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX};
   (void)state;
   VALUES(get(x, ITEMS(slice(1, 3, INT64_MAX), at(0))), 4);
   HAS_SHAPE(get(x, ITEMS(slice(0, 3, INT64_MAX - 1))), 1, 4);
@@ -249,9 +248,35 @@ static void sizes_and_steps_at_their_ends(void** state) {
   FAILS(tt_reshape(c, x, SHAPE(INT64_MAX, INT64_MAX, 0), &out), TT_SHAPE, "overflows");
   OK(tt_reshape(c, x, SHAPE(INT64_MAX, 0), &out));
   OK(tt_eye(c, 0, &wide, &out));
-  HAS_SHAPE(out, 0, INT64_MAX / 8);
-  /* The stride of a row is no number of bytes. */
-  FAILS(tt_eye(c, 0, &too_wide, &out), TT_SHAPE, "overflows");
+  HAS_SHAPE(out, 0, INT64_MAX);
+}
+
+/* The strides of a tensor without elements may be no number of bytes. */
+static void wide_tensors_without_elements(void** state) {
+  const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX};
+  const int64_t last = INT64_MAX - 1;
+  const tt_unbind_opts along_1 = {.set = TT_UNBIND_DIM, .dim = 1};
+  tt_tensor *x, *y, *out;
+  int64_t n;
+  char text[128];
+  (void)state;
+  OK(tt_eye(c, 0, &wide, &x));
+  OK(tt_select(c, x, 1, last, &out));
+  HAS_SHAPE(out, 0);
+  OK(tt_unsqueeze(c, x, 0, &out));
+  HAS_SHAPE(out, 1, 0, INT64_MAX);
+  OK(tt_diagonal(c, x, NULL, &out));
+  HAS_SHAPE(out, 0);
+  OK(tt_add(c, x, x, &out));
+  OK(tt_sum(c, x, NULL, &out));
+  VALUES(out, 0);
+  OK(tt_roll(c, x, SHAPE(last), SHAPE(1), &out));
+  OK(tt_tril(c, x, NULL, &out));
+  OK(tt_t(c, x, &y));
+  OK(tt_matmul(c, x, y, &out));
+  HAS_SHAPE(out, 0, 0);
+  OK(tt_tensor_print(c, x, text, sizeof text, &n));
+  assert_int_equal(tt_unbind(c, x, &along_1, &out, 1, &n), TT_OOM);
 }
 
 /* Views over one element may have more elements than any memory, their results more than 64 bits
@@ -303,6 +328,7 @@ int main(void) {
       SCOPED(gradients_of_getting_and_setting),
       SCOPED(bad_mixed_indices),
       SCOPED(sizes_and_steps_at_their_ends),
+      SCOPED(wide_tensors_without_elements),
       SCOPED(results_that_cannot_be_counted),
       SCOPED(meta_tensors_have_shapes_only),
   };
