@@ -51,7 +51,7 @@ def julia_program(folder, source):
 
 
 def test_there_is_one_program_per_language():
-    assert sorted(PROGRAMS) == ["c", "julia", "python", "rust"] and len(TEXT.splitlines()) <= 90
+    assert sorted(PROGRAMS) == ["c", "julia", "python", "rust"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -149,10 +149,11 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
 /// # Ok::<(), tt::Error>(())
 /// ```
 ///
-/// Fields may be [`Module`](crate::Module), [`Tensor`](crate::Tensor), numbers, `bool`, `String`,
-/// other structs of this macro, and `Option` and `Vec` of these; [`Member`](crate::Member) adds
-/// types. The module that tt sees ([`Layer::module`](crate::Layer::module)) keeps the tree and makes
-/// the struct from it for each call, so that it can be copied, loaded, and called from many threads
+/// Fields may be [`Module`](crate::Module), [`Tensor`](crate::Tensor), [`Buffer`](crate::Buffer),
+/// numbers, `bool`, `String`, other structs of this macro, and `Option` and `Vec` of these;
+/// [`Member`](crate::Member) adds types. The module that tt sees
+/// ([`Layer::module`](crate::Layer::module)) keeps the tree and makes the struct from it for each
+/// call, so that it can be copied, loaded, and called from many threads
 /// ([`Module::freeze`](crate::Module::freeze)).
 #[macro_export]
 macro_rules! module {
@@ -260,6 +261,43 @@ impl Member for Tensor {
     fn restore(name: &str, module: &Module, _: &()) -> Result<Tensor> {
         let absent = || Error::new(Status::InvalidArg, format!("{} was removed", name));
         module.get_tensor(name)?.ok_or_else(absent)
+    }
+}
+
+/// A tensor in a struct of [`module!`](crate::module) that is saved with the module and not trained,
+/// such as a running mean.
+///
+/// ```
+/// use tt::{Buffer, Layer, Result, Tensor};
+/// tt::module! {
+///     struct Shift {
+///         by: Buffer,
+///     }
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         x.add(&self.by)
+///     }
+/// }
+/// let shift = Shift { by: Buffer(tt::ones(&[1])?) };
+/// assert_eq!(shift.state_dict()?.names(), ["by"]);
+/// assert!(shift.parameters()?.is_empty());
+/// # Ok::<(), tt::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Buffer(pub Tensor);
+impl std::ops::Deref for Buffer {
+    type Target = Tensor;
+    fn deref(&self) -> &Tensor {
+        &self.0
+    }
+}
+impl Member for Buffer {
+    type Plain = ();
+    fn plain(&self) {}
+    fn register(&self, name: &str, module: &Module) -> Result<()> {
+        module.register_buffer(name, Some(&self.0), true)
+    }
+    fn restore(name: &str, module: &Module, _: &()) -> Result<Buffer> {
+        Tensor::restore(name, module, &()).map(Buffer)
     }
 }
 
