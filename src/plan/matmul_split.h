@@ -69,27 +69,27 @@ TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t min_d
 // Each part of the packed path runs on one thread, which pays off if a single product has few
 // units.
 TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
-  const int64_t term =
-      2 * p.m * p.n + 16 * (p.m + p.n);  // packing an element costs about as much as 16 flops
+  // Flops per k position; packing an element costs about as much as 16.
+  const int64_t step_flops = 2 * p.m * p.n + 16 * (p.m + p.n);
   const int64_t own = matmul_ceil(p.m, kMatmulRowBlock) * matmul_ceil(p.n, kMatmulColBlock);
-  const int64_t tasks = p.batch * p.k * term / kMatmulTaskFlops;
+  const int64_t tasks = p.batch * p.k * step_flops / kMatmulTaskFlops;
   if (tasks < 4 || own > 8) return;
-  cut_depth(s, p.k, p.batch, kMatmulTaskFlops / 2 / term, kMatmulMaxParts);
+  cut_depth(s, p.k, p.batch, kMatmulTaskFlops / 2 / step_flops, kMatmulMaxParts);
   if (s->pieces * p.batch < 2 * own) return void(s->pieces = 1);
   const int64_t room = kMatmulTasksBytes / matmul_layout(p, s->pieces > 1).bytes();
   s->tasks = matmul_min(matmul_min(tasks, s->pieces * p.batch),
                         matmul_min(max<int64_t>(8, room), kMatmulMaxTasks));
-  s->flops = p.batch * p.k * term / s->tasks;
+  s->flops = p.batch * p.k * step_flops / s->tasks;
 }
 
 // Adds pieces to the existing units. Reading b takes as long as 8 flops per element.
 TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
-  const int64_t term = 8 * p.n * p.batch;
-  if (p.n_units >= 16 || p.k * term < kMatmulTaskFlops) return;
-  cut_depth(s, p.k, p.n_units, kMatmulTaskFlops / 4 / term, 2 * kMatmulMaxParts);
+  const int64_t step_flops = 8 * p.n * p.batch;
+  if (p.n_units >= 16 || p.k * step_flops < kMatmulTaskFlops) return;
+  cut_depth(s, p.k, p.n_units, kMatmulTaskFlops / 4 / step_flops, 2 * kMatmulMaxParts);
   if (s->pieces > 1) {
     s->tasks = p.n_units * s->pieces;
-    s->flops = p.k * term / s->tasks;
+    s->flops = p.k * step_flops / s->tasks;
   }
 }
 

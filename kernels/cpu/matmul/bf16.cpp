@@ -1,18 +1,18 @@
-// Products of bf16 by AVX512_BF16, two terms at once. Without it the units of matmul_f32.cpp serve,
-// which widen to f32.
+// Matmul of bf16 by AVX512_BF16, whose fma takes two k positions at once. Without it, the units of
+// f32.cpp are called, which widen to f32.
 #include "kernels/cpu/matmul/packed.h"
 
 TT_ISA_BEGIN
 
 #if defined(__AVX512BF16__)
 
-// n <= 32 values, zeros beyond.
+// Loads n <= 32 values, zeros beyond.
 TT_INLINE __m512i load_words(const Bf16* x, int n) {
   return _mm512_maskz_loadu_epi16(n < 32 ? (1u << n) - 1 : ~0u, x);
 }
 
-// The w vectors lie side by side (step 1): two rows are zipped to pairs.
-void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t nk, Bf16Pair* out) {
+// i_stride is 1: zips the elements of two k positions to pairs.
+void pack_zip(const Bf16* x, int64_t k_stride, int w, int pitch, int64_t nk, Bf16Pair* out) {
   constexpr int kL = kLanes<Bf16Pair>;
   const __m512i count = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i low =
@@ -21,9 +21,9 @@ void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t nk, Bf16Pai
   const Part<int32_t> to_low(min(pitch, kL));
   const Part<int32_t> to_high(pitch < kL ? 0 : pitch - kL);
   for (int64_t p = 0; p < nk; p += 2, out += pitch) {
-    const Bf16* row = x + p * term;
+    const Bf16* row = x + p * k_stride;
     const __m512i even = load_words(row, w);
-    const __m512i odd = p + 1 < nk ? load_words(row + term, w) : _mm512_setzero_si512();
+    const __m512i odd = p + 1 < nk ? load_words(row + k_stride, w) : _mm512_setzero_si512();
     int32_t* to = reinterpret_cast<int32_t*>(out);
     store(to, Vec<int32_t>(_mm512_permutex2var_epi16(even, low, odd)), to_low);
     if (pitch > kL)
@@ -31,21 +31,22 @@ void pack_zip(const Bf16* x, int64_t term, int w, int pitch, int64_t nk, Bf16Pai
   }
 }
 
-// out[p / 2 * pitch + i] = (x(i, p), x(i, p + 1)), terms from nk on and vectors from w on being 0.
-void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t nk,
+// out[p / 2 * pitch + i] = the pair of elements p and p + 1 of vector i, for even p. Elements from
+// nk on and vectors from w on are 0.
+void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w, int pitch, int64_t nk,
                 Bf16Pair* out) {
-  if (step == 1) return pack_zip(x, term, w, pitch, nk, out);
+  if (i_stride == 1) return pack_zip(x, k_stride, w, pitch, nk, out);
   int64_t done = 0;
-  if (term == 1 && step % 2 == 0) {  // a pair is one element of half as many
+  if (k_stride == 1 && i_stride % 2 == 0) {  // a pair of bf16 is one int32
     done = nk & ~int64_t(1);
-    pack_transpose(reinterpret_cast<const int32_t*>(x), step / 2, w, pitch, done / 2,
+    pack_transpose(reinterpret_cast<const int32_t*>(x), i_stride / 2, w, pitch, done / 2,
                    reinterpret_cast<int32_t*>(out));
   }
   for (int64_t p = done; p < nk; p += 2)
     for (int i = 0; i < pitch; i++) {
-      const Bf16* at = x + i * step + p * term;
+      const Bf16* at = x + i * i_stride + p * k_stride;
       const uint32_t even = i < w ? at[0].bits : 0;
-      const uint32_t odd = i < w && p + 1 < nk ? at[term].bits : 0;
+      const uint32_t odd = i < w && p + 1 < nk ? at[k_stride].bits : 0;
       out[p / 2 * pitch + i] = even | odd << 16;
     }
 }

@@ -1,6 +1,9 @@
-// The packed product of complex types by the micro-kernels of their parts R: a term of a panel of a
-// is a term of real and one of imaginary parts; these meet (re, im) and (-im, re) of b, and the
-// sums of a row are a vector of re and one of im.
+// Packed matmul of complex types, by the micro-kernels of their real type R. One complex k position
+// becomes two real ones, which the columns of b meet as re and im:
+//
+//   a panel of a, [nk][2][w]         re    im
+//   a panel of b, [nk][2][2][kL]     (re, im)   (-im, re)
+//   re(a) * (re, im)(b) + im(a) * (-im, re)(b) = (re, im)(a * b): two vectors of sums per row
 #pragma once
 
 #include "kernels/cpu/matmul/packed.h"
@@ -27,41 +30,41 @@ template <class V> TT_INLINE void unzip(V x, V y, V* even, V* odd) {
   }
 }
 
-// out: [term][re, im][w]; x(i, p) = x[i * step + p * term].
+// out: [nk][re, im][w]; element p of row i is x[i * i_stride + p * k_stride].
 template <class R>
-void pack_rows(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t nk, R* out) {
-  if (term == 1)
-    return pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, w, 2 * nk, out);
-  for (int64_t p = 0; p < nk; p++, out += 2 * w, x += term)
+void pack_rows(const Cplx<R>* x, int64_t i_stride, int64_t k_stride, int w, int64_t nk, R* out) {
+  if (k_stride == 1)
+    return pack_panel(reinterpret_cast<const R*>(x), 2 * i_stride, int64_t(1), w, w, 2 * nk, out);
+  for (int64_t p = 0; p < nk; p++, out += 2 * w, x += k_stride)
     for (int i = 0; i < w; i++) {
-      out[i] = x[i * step].re;
-      out[w + i] = x[i * step].im;
+      out[i] = x[i * i_stride].re;
+      out[w + i] = x[i * i_stride].im;
     }
 }
 
-// out: [term][re, im, -im, re][lanes], lanes from w on being 0.
+// out: [nk][re, im, -im, re][kLanes]; lanes from w on are 0.
 template <class R>
-void pack_columns(const Cplx<R>* x, int64_t step, int64_t term, int w, int64_t nk, R* out) {
+void pack_columns(const Cplx<R>* x, int64_t i_stride, int64_t k_stride, int w, int64_t nk, R* out) {
   constexpr int kL = kLanes<R>;
   constexpr int kPiece = 64;
-  alignas(64) R planes[kPiece * 2 * kL];  // [term][re, im][lanes]
+  alignas(64) R planes[kPiece * 2 * kL];  // [k position][re, im][lanes]
   const Part<R> lo(min(2 * w, kL));
   const Part<R> hi(2 * w < kL ? 0 : 2 * w - kL);
-  for (int64_t from = 0; from < nk; from += kPiece, x += kPiece * term) {
+  for (int64_t from = 0; from < nk; from += kPiece, x += kPiece * k_stride) {
     const int64_t n = matmul_min(kPiece, nk - from);
-    if (term == 1)
-      pack_panel(reinterpret_cast<const R*>(x), 2 * step, int64_t(1), w, kL, 2 * n, planes);
+    if (k_stride == 1)
+      pack_panel(reinterpret_cast<const R*>(x), 2 * i_stride, int64_t(1), w, kL, 2 * n, planes);
     for (int64_t p = 0; p < n; p++, out += 4 * kL) {
-      const Cplx<R>* at = x + p * term;
+      const Cplx<R>* at = x + p * k_stride;
       R* to = planes + 2 * p * kL;
       Vec<R> re, im;
-      if (term != 1 && step == 1) {
+      if (k_stride != 1 && i_stride == 1) {
         const R* parts = reinterpret_cast<const R*>(at);
         unzip(load(parts, lo), load(parts + kL, hi), &re, &im);
       } else {
-        for (int i = 0; term != 1 && i < kL; i++) {
-          to[i] = i < w ? at[i * step].re : R(0);
-          to[kL + i] = i < w ? at[i * step].im : R(0);
+        for (int i = 0; k_stride != 1 && i < kL; i++) {
+          to[i] = i < w ? at[i * i_stride].re : R(0);
+          to[kL + i] = i < w ? at[i * i_stride].im : R(0);
         }
         re = load(to);
         im = load(to + kL);
@@ -102,8 +105,9 @@ template <class R> void complex_finish(const MatmulBlock& k, int64_t i0, int64_t
     for (int j = 0; j < cols; j++) {
       Cplx<R> v = {tile[j], tile[kL + j]};
       if (p.scaled) v = mul_add(v, alpha, {R(0), R(0)});
-      if (with_d) v = mul_add(beta, d[j * p.d_col], v);
-      else if (!first) {
+      if (with_d) {
+        v = mul_add(beta, d[j * p.d_col], v);
+      } else if (!first) {
         v.re += c[j * p.c_col].re;
         v.im += c[j * p.c_col].im;
       }
@@ -112,7 +116,7 @@ template <class R> void complex_finish(const MatmulBlock& k, int64_t i0, int64_t
   }
 }
 
-// c's part of a tile lies beyond the second level by the time that its sums are known.
+// Fetches the tile of c into the second-level cache before its sums are computed.
 template <class R>
 TT_INLINE void fetch_tile(const MatmulBlock& k, int64_t i0, int64_t j0, int rows) {
   constexpr int64_t kItem = 2 * sizeof(R);

@@ -1,4 +1,4 @@
-// From sums of products to stored results: alpha, the addend, the stored type.
+// The epilogue of matmul: alpha, the addend d, the conversion to the stored type.
 #pragma once
 
 #include "kernels/cpu/matmul/pack.h"
@@ -22,7 +22,7 @@ template <class T> TT_INLINE T scale_add(T x, T y, T z) {
   else if constexpr (T(0.5) == T(0)) return T(uint64_t(x) * uint64_t(y) + uint64_t(z));
   else return x * y + z;
 }
-// The same of vectors. T is not deduced from a Vec.
+// The same for vectors. T is explicit, since it cannot be deduced from Vec<T>.
 template <class T> TT_INLINE Vec<T> times(Vec<T> x, Vec<T> y) {
   if constexpr (T(0.5) == T(0)) return fma(x, y, Vec<T>{});
   else return x * y;
@@ -32,7 +32,9 @@ template <class T> TT_INLINE Vec<T> plus(Vec<T> x, Vec<T> y) {
   else return x + y;
 }
 
-// c(i, j) = alpha * sum(i, j) + (first ? beta * d(i, j) : c(i, j)) for a piece at (i0, j0).
+// c(i0 + i, j0 + j) = alpha * sum(i, j) + (first ? beta * d(i0 + i, j0 + j) : c(i0 + i, j0 + j))
+// sum: [rows][ld] of the compute type T; c, d: the matrices, of the stored type S. first: the sums
+// are those of the first block of k; later ones add to c.
 template <class S, class T>
 TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, int64_t i0,
                         int64_t j0, int rows, int cols, const T* sum, int64_t ld, bool first) {
@@ -54,7 +56,7 @@ TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, i
         else if (!first) v = plus<T>(v, load(c + j));
         store(c + j, v);
       }
-    } else if (p.c_col == 1 && !p.scaled && !with_d) {  // c itself holds no sums
+    } else if (p.c_col == 1 && !p.scaled && !with_d) {  // S is narrower: c never holds partial sums
       narrow_run(sum, cols, c);
       continue;
     }

@@ -1,13 +1,16 @@
-// Products of few rows, bound by the bandwidth at which b is read, once and in the order of its
-// memory.
+// The rows path: a has few rows, so the time is that of reading b, which is read once and in the
+// order of its memory. Two cases, by the layout of b:
+//
+//   columns contiguous (b_row == 1): c(i, j) is the dot product of two runs (dot_*)
+//   rows contiguous    (b_col == 1): c(i, :) is a sum of rows of b, each times a(i, p) (axpy_*)
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/walk.h"
 
 TT_ISA_BEGIN
 
-// out[s * out_step] = the dot product of a and the run at b + s * stream, for kStreams runs side by
-// side: memory far apart is fetched further ahead than one run after the other, and few loads of
-// each between two of the other keep both going.
+// out[s * out_step] = dot(a[k], (b + s * stream)[k]) for kStreams runs at once. Hardware prefetches
+// further ahead in two distant streams than in one; loads alternate between them often, so that
+// neither is dropped.
 template <class T, int kStreams> TT_INLINE void dot_runs(const T* a, const T* b, int64_t stream,
                                                          int64_t k, T* out, int64_t out_step) {
   constexpr int kL = kLanes<T>;
@@ -44,8 +47,8 @@ template <class T, int kStreams> TT_INLINE void dot_runs(const T* a, const T* b,
   }
 }
 
-// sums[r][i] = lanes of the dot product of row r of a and column i of kCols columns of b (each a
-// run, b_col apart).
+// sums[r][i] = the dot product of row r of a and column i of b, not yet added over lanes. Columns
+// are contiguous runs, b_col apart.
 template <class T, int kRows, int kCols> void dot_columns(const T* a, int64_t a_row, const T* b,
                                                           int64_t b_col, int64_t k, Vec<T>* sums,
                                                           int64_t sums_row) {
@@ -77,7 +80,7 @@ template <class T, int kRows, int kCols> void dot_columns(const T* a, int64_t a_
   }
 }
 
-// out[i] = the lanes of x[i] added by a fixed tree.
+// out[i] = the sum of the lanes of sums[i], by a fixed tree.
 template <class T> TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
   constexpr int kL = kLanes<T>;
   Vec<T> x[kL];
@@ -92,7 +95,7 @@ template <class T> TT_NOINLINE void add_lanes(const Vec<T>* sums, T* out) {
   store(out, x[0]);
 }
 
-// `cols` columns by kCols; the last ones singly.
+// dot_columns for `cols` columns, kCols at a time; the rest one at a time.
 template <class T, int kRows, int kCols> void dot_all(const T* a, int64_t a_row, const T* b,
                                                       int64_t b_col, int64_t k, int cols,
                                                       Vec<T>* sums) {
@@ -104,7 +107,7 @@ template <class T, int kRows, int kCols> void dot_all(const T* a, int64_t a_row,
     dot_columns<T, kRows, 1>(a, a_row, b + i * b_col, b_col, k, sums + i, kL);
 }
 
-// Rows [r0, r0 + kRows), up to kLanes columns from j, which share the loads of a.
+// Rows [r0, r0 + kRows) of c, columns [j, j + cols), cols <= kLanes: they share the loads of a.
 template <class T, int kRows>
 void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, int cols) {
   constexpr int kL = kLanes<T>;
@@ -120,7 +123,8 @@ void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, i
   finish<T, T>(p, w.c, w.d, r0, j, kRows, cols, out, kL, true);
 }
 
-// Long sums of one row: columns [j, j + n), n <= kMatmulRowsUnit, in two halves of b side by side.
+// One row with a long k: columns [j, j + n), n <= kMatmulRowsUnit. Two columns at a time, one of
+// each half of b.
 template <class T> void dot_long(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   const T* a = reinterpret_cast<const T*>(w.a);
   const T* b = reinterpret_cast<const T*>(w.b) + j * p.b_col;
@@ -132,27 +136,27 @@ template <class T> void dot_long(const MatmulPlan& p, const BatchWalk& w, int64_
   finish<T, T>(p, w.c, w.d, 0, j, 1, int(n), out, kMatmulRowsUnit, true);
 }
 
-// y (kRows, n) += a (kRows, kTerms) times kTerms rows of b.
-template <class T, int kRows, int kTerms> void add_terms(const T* a, int64_t a_row, int64_t a_col,
+// y (kRows, n) += a (kRows, kDepth) · b (kDepth, n); y has rows of n rounded up to whole vectors.
+template <class T, int kRows, int kDepth> void axpy_rows(const T* a, int64_t a_row, int64_t a_col,
                                                          const T* b, int64_t b_row, int64_t n,
                                                          T* y) {
   constexpr int kL = kLanes<T>;
   const int64_t ld = round_up(n, kL);
-  Vec<T> x[kRows][kTerms];
+  Vec<T> x[kRows][kDepth];
   TT_UNROLL
   for (int r = 0; r < kRows; r++) {
     TT_UNROLL
-    for (int t = 0; t < kTerms; t++) x[r][t] = splat(a[r * a_row + t * a_col]);
+    for (int p = 0; p < kDepth; p++) x[r][p] = splat(a[r * a_row + p * a_col]);
   }
   const auto step = [&](int64_t j, auto... part) __attribute__((always_inline)) {
     Vec<T> sum[kRows];
     TT_UNROLL
     for (int r = 0; r < kRows; r++) sum[r] = load(y + r * ld + j);
     TT_UNROLL
-    for (int t = 0; t < kTerms; t++) {
-      const Vec<T> row = load(b + t * b_row + j, part...);
+    for (int p = 0; p < kDepth; p++) {
+      const Vec<T> row = load(b + p * b_row + j, part...);
       TT_UNROLL
-      for (int r = 0; r < kRows; r++) sum[r] = fma(x[r][t], row, sum[r]);
+      for (int r = 0; r < kRows; r++) sum[r] = fma(x[r][p], row, sum[r]);
     }
     TT_UNROLL
     for (int r = 0; r < kRows; r++) store(y + r * ld + j, sum[r]);
@@ -162,29 +166,29 @@ template <class T, int kRows, int kTerms> void add_terms(const T* a, int64_t a_r
   if (j < n) step(j, Part<T>(int(n - j)));
 }
 
-template <class T, int kRows> void add_all_terms(const MatmulPlan& p, const T* a, const T* b,
-                                                 int64_t q, int64_t end, int64_t n, T* y) {
-  constexpr int kTerms = 4;
-  a += q * p.a_col;
-  b += q * p.b_row;
-  for (; q + kTerms <= end; q += kTerms, a += kTerms * p.a_col, b += kTerms * p.b_row)
-    add_terms<T, kRows, kTerms>(a, p.a_row, p.a_col, b, p.b_row, n, y);
-  for (; q < end; q++, a += p.a_col, b += p.b_row)
-    add_terms<T, kRows, 1>(a, p.a_row, p.a_col, b, p.b_row, n, y);
+template <class T, int kRows> void axpy_range(const MatmulPlan& p, const T* a, const T* b,
+                                              int64_t k0, int64_t k_end, int64_t n, T* y) {
+  constexpr int kDepth = 4;
+  a += k0 * p.a_col;
+  b += k0 * p.b_row;
+  for (; k0 + kDepth <= k_end; k0 += kDepth, a += kDepth * p.a_col, b += kDepth * p.b_row)
+    axpy_rows<T, kRows, kDepth>(a, p.a_row, p.a_col, b, p.b_row, n, y);
+  for (; k0 < k_end; k0++, a += p.a_col, b += p.b_row)
+    axpy_rows<T, kRows, 1>(a, p.a_row, p.a_col, b, p.b_row, n, y);
 }
 
 template <class T> struct RowBlock {
   void (*dot)(const MatmulPlan&, const BatchWalk&, int64_t, int64_t, int);
-  void (*add)(const MatmulPlan&, const T*, const T*, int64_t, int64_t, int64_t, T*);
+  void (*axpy)(const MatmulPlan&, const T*, const T*, int64_t, int64_t, int64_t, T*);
 };
 // By number of rows - 1.
-template <class T> constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, add_all_terms<T, 1>},
-                                                          {dot_group<T, 2>, add_all_terms<T, 2>},
-                                                          {dot_group<T, 3>, add_all_terms<T, 3>},
-                                                          {dot_group<T, 4>, add_all_terms<T, 4>}};
+template <class T> constexpr RowBlock<T> kRowBlocks[4] = {{dot_group<T, 1>, axpy_range<T, 1>},
+                                                          {dot_group<T, 2>, axpy_range<T, 2>},
+                                                          {dot_group<T, 3>, axpy_range<T, 3>},
+                                                          {dot_group<T, 4>, axpy_range<T, 4>}};
 
-// Columns [j, j + n) as dot products. The columns of a group stay in the cache while the blocks of
-// rows pass.
+// Columns [j, j + n) as dot products. A group of kLanes columns stays in the cache for all blocks
+// of rows.
 template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   if (p.m == 1 && p.k >= 32 * kLanes<T>) return dot_long<T>(p, w, j, n);
   const int64_t blocks = matmul_ceil(p.m, 4);
@@ -197,7 +201,8 @@ template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_
 }
 
 // Columns [j, j + n) as sums of rows of b, a few rows at a time.
-template <class T> void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+// y: [m][ld], the sums.
+template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
   alignas(64) T y[kMatmulRowsSums / kSize];
   const int64_t blocks = matmul_ceil(p.m, 4);
@@ -205,30 +210,30 @@ template <class T> void wide_unit(const MatmulPlan& p, const BatchWalk& w, int64
   for (int64_t i = 0; i < p.m * ld; i++) y[i] = T(0);
   const T* a = reinterpret_cast<const T*>(w.a);
   const T* b = reinterpret_cast<const T*>(w.b) + j;
-  // One block of rows takes all terms in a row; several share what the first-level cache holds of
-  // b.
+  // A single block of rows takes all of k at once; several blocks share the rows of b that the
+  // first-level cache holds.
   const int64_t step = blocks == 1 ? p.k : 4;
   for (int64_t q = 0; q < p.k; q += step)
     for (int64_t at = 0; at < blocks; at++) {
       const int64_t r0 = matmul_piece(p.m, blocks, at);
       const int64_t rows = matmul_piece(p.m, blocks, at + 1) - r0;
-      kRowBlocks<T>[rows - 1].add(p, a + r0 * p.a_row, b, q, matmul_min(p.k, q + step), n,
-                                  y + r0 * ld);
+      kRowBlocks<T>[rows - 1].axpy(p, a + r0 * p.a_row, b, q, matmul_min(p.k, q + step), n,
+                                   y + r0 * ld);
     }
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), y, ld, true);
 }
 
 template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
   const int64_t width = matmul_rows_unit(p);
-  const int64_t per_product = matmul_ceil(p.n, width);
+  const int64_t units_per_matrix = matmul_ceil(p.n, width);
   const bool by_dot = matmul_rows_by_dot(p);
-  BatchWalk w(p, begin / per_product);
-  for (int64_t at = begin % per_product; begin < end; begin++) {
+  BatchWalk w(p, begin / units_per_matrix);
+  for (int64_t at = begin % units_per_matrix; begin < end; begin++) {
     const int64_t j = at * width;
     const int64_t n = matmul_min(width, p.n - j);
     if (by_dot) dot_unit<T>(p, w, j, n);
-    else wide_unit<T>(p, w, j, n);
-    if (++at == per_product) {
+    else axpy_unit<T>(p, w, j, n);
+    if (++at == units_per_matrix) {
       at = 0;
       w.next();
     }

@@ -1,5 +1,7 @@
-// Panels: w vectors of nk terms each, stored term by term, so that a micro-kernel reads them as one
-// stream.
+// Packs operands into panels, which a micro-kernel reads as one stream of memory.
+//
+//   x: w vectors (rows of a or columns of b) of nk elements, any strides
+//   out: [nk][pitch], the w elements of one k position side by side, zeros up to pitch
 #pragma once
 
 #include "core/half.h"
@@ -7,27 +9,28 @@
 
 TT_ISA_BEGIN
 
-// The general strides: x(i, p) = x[i * step + p * term].
-template <class T>
-void pack_strided(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t nk, T* out) {
-  for (int64_t p = 0; p < nk; p++, out += pitch, x += term) {
-    for (int i = 0; i < w; i++) out[i] = x[i * step];
+// Any strides: element p of vector i is x[i * i_stride + p * k_stride].
+template <class T> void pack_strided(const T* x, int64_t i_stride, int64_t k_stride, int w,
+                                     int pitch, int64_t nk, T* out) {
+  for (int64_t p = 0; p < nk; p++, out += pitch, x += k_stride) {
+    for (int i = 0; i < w; i++) out[i] = x[i * i_stride];
     for (int i = w; i < pitch; i++) out[i] = T{};
   }
 }
 
-// Partial vectors are stored whole, which is cheap everywhere, where their rest is still to be
-// written: the last vector of a term goes before the others of all terms, and the last kLanes terms
-// are stored by lanes.
+// pitch may end within a SIMD vector. A whole store there spills into the next k position, which is
+// harmless if that is written later: so the last vector of every k position is stored before the
+// others, and only the last kLanes positions need partial stores.
 template <class T> TT_INLINE int last_vector(int pitch) {
   return (pitch - 1) / kLanes<T> * kLanes<T>;
 }
 
-// The w vectors lie side by side (step 1).
-template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, int64_t nk, T* out) {
+// i_stride is 1: copies runs of w elements.
+template <class T>
+void pack_copy(const T* x, int64_t k_stride, int w, int pitch, int64_t nk, T* out) {
   constexpr int kL = kLanes<T>;
   if (w == 2 * kL && pitch == w) {
-    for (int64_t p = 0; p < nk; p++, out += pitch, x += term) {
+    for (int64_t p = 0; p < nk; p++, out += pitch, x += k_stride) {
       const Vec<T> lo = load(x);
       const Vec<T> hi = load(x + kL);
       store(out, lo);
@@ -36,44 +39,46 @@ template <class T> void pack_copy(const T* x, int64_t term, int w, int pitch, in
     return;
   }
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
-    const int in_lanes = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
+    const int in_lanes = clamp(w - v, 0, kL);
     const int out_lanes = min(pitch - v, kL);
     const Part<T> in(in_lanes);
     const Part<T> to(out_lanes);
     const T* src = x + v;
     T* dst = out + v;
     int64_t p = 0;
-    for (; p + kL < nk; p++, dst += pitch, src += term) store(dst, load(src, in));
-    for (; p < nk; p++, dst += pitch, src += term) store(dst, load(src, in), to);
+    for (; p + kL < nk; p++, dst += pitch, src += k_stride) store(dst, load(src, in));
+    for (; p < nk; p++, dst += pitch, src += k_stride) store(dst, load(src, in), to);
   }
 }
 
-// The terms of each vector lie side by side (term 1).
+// k_stride is 1: transposes blocks of kLanes x kLanes.
 template <class T>
-void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t nk, T* out) {
+void pack_transpose(const T* x, int64_t i_stride, int w, int pitch, int64_t nk, T* out) {
   constexpr int kL = kLanes<T>;
   if (pitch == 1) return void(__builtin_memcpy(out, x, size_t(nk) * sizeof(T)));
   for (int v = last_vector<T>(pitch); v >= 0; v -= kL) {
-    const int rows = w - v < 0 ? 0 : w - v < kL ? w - v : kL;
+    const int rows = clamp(w - v, 0, kL);
     const int lanes = min(pitch - v, kL);
     const Part<T> to(lanes);
-    const T* src = x + v * step;
+    const T* src = x + v * i_stride;
     T* dst = out + v;
     for (int64_t p = 0; p < nk; p += kL, src += kL) {
-      const int terms = nk - p < kL ? int(nk - p) : kL;
-      const Part<T> in(terms);
+      const int depth = nk - p < kL ? int(nk - p) : kL;
+      const Part<T> in(depth);
       Vec<T> r[kL];
       for (int i = 0; i < rows; i++)
-        __builtin_prefetch(src + (i + w) * step, 0, 2);  // for the next panel
-      if (terms == kL && rows == lanes) {  // lanes beyond them are not stored: any row will do
+        __builtin_prefetch(src + (i + w) * i_stride, 0, 2);  // for the next panel
+      if (depth == kL &&
+          rows == lanes) {  // lanes from `lanes` on are not stored: they may be any row
         TT_UNROLL
-        for (int i = 0; i < kL; i++) r[i] = load(src + (i < rows ? i : 0) * step);
+        for (int i = 0; i < kL; i++) r[i] = load(src + (i < rows ? i : 0) * i_stride);
       } else {
         TT_UNROLL
-        for (int i = 0; i < kL; i++) r[i] = i < rows ? load(src + i * step, in) : Vec<T>{};
+        for (int i = 0; i < kL; i++) r[i] = i < rows ? load(src + i * i_stride, in) : Vec<T>{};
       }
       transpose<T>(r);
-      if (lanes == kL ? terms == kL : p + 2 * kL <= nk) {
+      const bool whole_stores = lanes == kL ? depth == kL : p + 2 * kL <= nk;
+      if (whole_stores) {
         TT_UNROLL
         for (int i = 0; i < kL; i++) store(dst + i * pitch, r[i]);
         dst += kL * pitch;
@@ -81,21 +86,21 @@ void pack_transpose(const T* x, int64_t step, int w, int pitch, int64_t nk, T* o
       }
       TT_UNROLL
       for (int i = 0; i < kL; i++)
-        if (i < terms) store(dst + i * pitch, r[i], to);
+        if (i < depth) store(dst + i * pitch, r[i], to);
       dst += kL * pitch;
     }
   }
 }
 
-// out[p * pitch + i] = x(i, p) for i < w, 0 for w <= i < pitch.
-template <class T>
-void pack_panel(const T* x, int64_t step, int64_t term, int w, int pitch, int64_t nk, T* out) {
-  if (step == 1) pack_copy(x, term, w, pitch, nk, out);
-  else if (term == 1) pack_transpose(x, step, w, pitch, nk, out);
-  else pack_strided(x, step, term, w, pitch, nk, out);
+// out[p * pitch + i] = x[i * i_stride + p * k_stride] for i < w, 0 for w <= i < pitch.
+template <class T> void pack_panel(const T* x, int64_t i_stride, int64_t k_stride, int w, int pitch,
+                                   int64_t nk, T* out) {
+  if (i_stride == 1) pack_copy(x, k_stride, w, pitch, nk, out);
+  else if (k_stride == 1) pack_transpose(x, i_stride, w, pitch, nk, out);
+  else pack_strided(x, i_stride, k_stride, w, pitch, nk, out);
 }
 
-// --- stored f16 and bf16, packed as f32 ---
+// --- f16 and bf16 operands, packed as f32 ---
 struct F16 {
   uint16_t bits;
 };
@@ -112,7 +117,7 @@ TT_INLINE float widen(F16 x) { return f16_to_float(x.bits); }
 TT_INLINE F16 narrow(float x, F16) { return {float_to_f16(x)}; }
 #endif
 
-// n values side by side.
+// Converts n contiguous values.
 TT_INLINE void widen_run(const Bf16* x, int64_t n, float* out) {
   using Bits = uint16_t __attribute__((vector_size(TT_VEC_BYTES / 2)));
   int64_t i = 0;
@@ -167,35 +172,35 @@ TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
   for (; i < n; i++) out[i] = narrow(x[i], F16{});
 }
 
-// Widens pieces of the panel into a buffer, then packs that.
-template <class S>
-void pack_halves(const S* x, int64_t step, int64_t term, int w, int pitch, int64_t nk, float* out) {
+// Widens kPiece k positions at a time into a buffer, then packs that.
+template <class S> void pack_halves(const S* x, int64_t i_stride, int64_t k_stride, int w,
+                                    int pitch, int64_t nk, float* out) {
   constexpr int64_t kPiece = 64;
   float buffer[kPiece * 64];
   for (int64_t p = 0; p < nk; p += kPiece) {
-    const int64_t terms = min(nk - p, kPiece);
-    const S* src = x + p * term;
-    if (step == 1 && (w > 1 || term > 1)) {
-      for (int64_t q = 0; q < terms; q++) widen_run(src + q * term, w, buffer + q * w);
-      pack_copy(buffer, int64_t(w), w, pitch, terms, out + p * pitch);
+    const int64_t depth = min(nk - p, kPiece);
+    const S* src = x + p * k_stride;
+    if (i_stride == 1 && (w > 1 || k_stride > 1)) {
+      for (int64_t q = 0; q < depth; q++) widen_run(src + q * k_stride, w, buffer + q * w);
+      pack_copy(buffer, int64_t(w), w, pitch, depth, out + p * pitch);
       continue;
     }
     for (int i = 0; i < w; i++) {
-      if (term == 1) widen_run(src + i * step, terms, buffer + i * kPiece);
+      if (k_stride == 1) widen_run(src + i * i_stride, depth, buffer + i * kPiece);
       else
-        for (int64_t q = 0; q < terms; q++)
-          buffer[i * kPiece + q] = widen(src[i * step + q * term]);
+        for (int64_t q = 0; q < depth; q++)
+          buffer[i * kPiece + q] = widen(src[i * i_stride + q * k_stride]);
     }
-    pack_transpose(buffer, int64_t(kPiece), w, pitch, terms, out + p * pitch);
+    pack_transpose(buffer, int64_t(kPiece), w, pitch, depth, out + p * pitch);
   }
 }
-TT_INLINE void pack_panel(const F16* x, int64_t step, int64_t term, int w, int pitch, int64_t nk,
-                          float* out) {
-  pack_halves(x, step, term, w, pitch, nk, out);
+TT_INLINE void pack_panel(const F16* x, int64_t i_stride, int64_t k_stride, int w, int pitch,
+                          int64_t nk, float* out) {
+  pack_halves(x, i_stride, k_stride, w, pitch, nk, out);
 }
-TT_INLINE void pack_panel(const Bf16* x, int64_t step, int64_t term, int w, int pitch, int64_t nk,
-                          float* out) {
-  pack_halves(x, step, term, w, pitch, nk, out);
+TT_INLINE void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w, int pitch,
+                          int64_t nk, float* out) {
+  pack_halves(x, i_stride, k_stride, w, pitch, nk, out);
 }
 
 TT_ISA_END

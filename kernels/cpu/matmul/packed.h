@@ -1,13 +1,19 @@
-// The packed product of real types: S stored, T computed, P packed (a term of T, or a pair of terms
-// that one instruction multiplies and adds). Instantiated per type by matmul_<type>.cpp.
+// Packed matmul of real types, after GotoBLAS: panels of a and b, and a micro-kernel that multiplies
+// one panel of each. Instantiated by f32.cpp, f64.cpp, int.cpp and bf16.cpp.
+//
+//                    k            n
+//   panel of a: [nk][kMr]     panel of b: [nk][kNr]     tile of c: (kMr, kNr)
+//
+// S: stored type; T: compute type; P: packed type, which is T, or Bf16Pair for two k positions that
+// one instruction multiplies and adds.
 #pragma once
 
 #include "kernels/cpu/matmul/epilogue.h"
 
 TT_ISA_BEGIN
 
-// Micro-tile: kMaxMr rows by 2 vectors; as many accumulators as the register file holds beside
-// their operands.
+// The tile of a micro-kernel: kMaxMr rows by kNv vectors, as many accumulators as the registers
+// hold beside their operands.
 #if defined(__AVX512F__)
 constexpr int kMaxMr = 14;
 #elif defined(__AVX2__)
@@ -18,34 +24,34 @@ constexpr int kMaxMr = 4;
 constexpr int kNv = 2;
 template <class T> constexpr int kNr = kNv* kLanes<T>;
 template <class T> constexpr bool kCanCopy = T(0.5) != T(0);
-// Rows of a panel, at most. Integers are rare enough to be given fewer kernels.
+// Most rows of a panel of a. Integers are rare: fewer micro-kernels are instantiated for them.
 template <class T> constexpr int kPanelRows = kCanCopy<T> || kMaxMr < 6 ? kMaxMr : 6;
 template <> constexpr int kPanelRows<Bf16Pair> = kMaxMr;
 
-// Packed elements of nk terms.
-template <class P> TT_INLINE int64_t packed_terms(int64_t nk) { return nk; }
-template <> TT_INLINE int64_t packed_terms<Bf16Pair>(int64_t nk) { return (nk + 1) / 2; }
+// Elements of P for nk k positions.
+template <class P> TT_INLINE int64_t packed_depth(int64_t nk) { return nk; }
+template <> TT_INLINE int64_t packed_depth<Bf16Pair>(int64_t nk) { return (nk + 1) / 2; }
 
 template <class T, class P> struct MicroArgs {
-  int64_t nk;  // packed
-  const P* a;  // panel of nk terms of kMr rows
-  const P* b;  // rows of kVecs vectors, b_row apart
+  int64_t nk;  // elements of P along k
+  const P* a;  // [nk][kMr]
+  const P* b;  // [nk] rows of kVecs vectors, b_row apart if kCopy, else contiguous
   int64_t b_row;
-  P* copy;  // kCopy: takes the panel of b that others read
-  T* out;
+  P* copy;  // kCopy: the packed panel of b, written for the micro-kernels that follow
+  T* out;   // [kMr][ld]
   int64_t ld;
-  bool add;
-  const char* next;  // a line of it is fetched every kFetchEvery terms
+  bool add;          // out += a·b, else out = a·b
+  const char* next;  // the panel that is needed next: one line is fetched every kFetchEvery steps
 };
-constexpr int kFetchEvery =
-    4;  // terms between two fetches of the following panel and of a row of out
+// Steps along k between two prefetches of the next panel and of a row of out.
+constexpr int kFetchEvery = 4;
 
-// Rows of an unpacked b that are fetched ahead: they lie a page apart, which no hardware prefetcher
-// follows.
+// An unpacked b is prefetched this many rows ahead: rows may be a page apart, which no hardware
+// prefetcher follows.
 constexpr int kAhead = 24;
 
-// out (kMr, kVecs vectors) = or += a·b. kCopy packs b on the way, which is free here and not in a
-// pass of its own.
+// out (kMr, kVecs vectors) = or += a·b. kCopy: b is the operand itself, and is packed on the way,
+// which costs nothing here but would in a pass of its own.
 template <class T, class P, int kMr, int kVecs, bool kCopy>
 void micro(const MicroArgs<T, P>& args) {
   static_assert(sizeof(T) == sizeof(P));
@@ -56,7 +62,8 @@ void micro(const MicroArgs<T, P>& args) {
   const int64_t ld = args.ld, b_row = args.b_row;
   const bool add = args.add;
   const char* next = args.next;
-  // All rows of out at once would fill the miss buffers, and the loop's own loads wait.
+  // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It is
+  // done only where the loop is too short to prefetch them one by one.
   const bool few = args.nk < kFetchEvery * kMr;
   const T* fetch = out;
   const T* const last = out + (kMr - 1) * ld;
@@ -108,7 +115,7 @@ void micro(const MicroArgs<T, P>& args) {
 
 template <class T, class P> using Micro = void (*)(const MicroArgs<T, P>&);
 
-// kinds: one vector, two vectors, two vectors with a copy.
+// kind 0: one vector of columns; 1: two; 2: two, and b is copied.
 template <class T, class P> TT_INLINE Micro<T, P> micro_of(int rows, int kind) {
 #define TT_KIND(r, v, c) micro<T, P, (r <= kPanelRows<P> ? r : kPanelRows<P>), v, c && kCanCopy<P>>
 #define TT_ROW(r) \
@@ -124,7 +131,7 @@ template <class T, class P> TT_INLINE Micro<T, P> micro_of(int rows, int kind) {
 struct PanelRange {
   int64_t begin, end;
 };
-// Panel `at` of the rows [r.begin, r.end): equal heights of at most kPanelRows.
+// Panel `at` of rows [r.begin, r.end): nearly equal heights of at most kPanelRows.
 TT_INLINE PanelRange row_panel(PanelRange r, int64_t panels, int64_t at) {
   return {r.begin + matmul_piece(r.end - r.begin, panels, at),
           r.begin + matmul_piece(r.end - r.begin, panels, at + 1)};
@@ -154,7 +161,7 @@ template <class S, class P> void pack_a_block(const MatmulBlock& k, PanelRange r
     const int h = int(r.end - r.begin);
     const S* src = reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + k.k0 * p.a_col;
     pack_panel(src, p.a_row, p.a_col, h, h, k.nk,
-               reinterpret_cast<P*>(k.a_pack) + r.begin * packed_terms<P>(k.nk));
+               reinterpret_cast<P*>(k.a_pack) + r.begin * packed_depth<P>(k.nk));
   }
 }
 
@@ -165,7 +172,7 @@ template <class S, class P> void pack_b_block(const MatmulBlock& k, PanelRange c
     if (copied_by_tiles<P>(k, w)) continue;
     const S* src = reinterpret_cast<const S*>(k.b) + k.k0 * p.b_row + (k.j0 + j) * p.b_col;
     pack_panel(src, p.b_col, p.b_row, w, panel_width<P>(w), k.nk,
-               reinterpret_cast<P*>(k.b_pack) + j * packed_terms<P>(k.nk));
+               reinterpret_cast<P*>(k.b_pack) + j * packed_depth<P>(k.nk));
   }
 }
 
@@ -177,8 +184,8 @@ template <class S, class P> void pack_units(const MatmulBlock& k, int64_t begin,
   }
 }
 
-// Where a micro-kernel leaves its sums: straight in c, in the block's f32 sums, or in a tile that
-// finish() takes.
+// Runs micro-kernels and stores their sums: directly in c, in the block's f32 sums, or in a tile
+// that finish() converts.
 template <class S, class T, class P> struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
@@ -192,15 +199,15 @@ template <class S, class T, class P> struct TileSink {
         direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled &&
                !(first && block.plan->d)) {}
 
-  // The sums of rows r, columns [j, j + w) from one panel of each; copy: b comes from the operand
-  // itself.
+  // Computes rows r, columns [j, j + w) from one panel of a and one of b. copy: the panel of b is not
+  // packed yet; the micro-kernel reads the operand and packs it.
   void run(PanelRange r, int64_t j, int w, const P* a, P* b, bool copy, const char* next) {
     const MatmulPlan& p = *k.plan;
     const int h = int(r.end - r.begin);
     const int width = panel_width<T>(w);
     const int64_t i = k.i0 + r.begin;
     const int64_t col = k.j0 + j;
-    MicroArgs<T, P> args = {packed_terms<P>(k.nk), a, b, width, b, tile, kNr<T>, false, next};
+    MicroArgs<T, P> args = {packed_depth<P>(k.nk), a, b, width, b, tile, kNr<T>, false, next};
     if (copy) {
       args.b = reinterpret_cast<const P*>(k.b) + k.k0 * p.b_row + col;
       args.b_row = p.b_row;
@@ -222,17 +229,16 @@ template <class S, class T, class P> struct TileSink {
   }
 };
 
-// The order of a unit's tiles: rows outside if a panel of a stays in the first-level cache, which
-// then meets those of b as they come from the second level, and goes along the rows of the result;
-// else b's stays.
+// The order of a unit's tiles. Rows outside: a panel of a stays in the first-level cache, panels of b
+// stream from the second level, and c is written along its rows. Else a panel of b stays.
 #if defined(__AVX512F__)
 constexpr bool kRowsOutside = true;
 #else
 constexpr bool kRowsOutside = false;
 #endif
 
-// What the at-th micro-kernel on a panel fetches of the one that follows it, into the second-level
-// cache.
+// The part of the next panel that the at-th micro-kernel on this one prefetches into the
+// second-level cache.
 template <class P>
 TT_INLINE const char* part_of(const P* next, int64_t at, int64_t width, int64_t nk) {
   const int64_t part = nk / kFetchEvery * 64;
@@ -245,7 +251,7 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
   TileSink<S, T, P> sink(k);
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);
-  const int64_t nk = packed_terms<P>(k.nk);
+  const int64_t nk = packed_depth<P>(k.nk);
   for (int64_t u = begin; u < end; u++) {
     const MatmulBlock::Place place = k.tile_unit(u);
     const PanelRange rows = row_block(k, place.row);
@@ -283,7 +289,7 @@ TT_MATMUL_UNITS(matmul_i32)
 TT_MATMUL_UNITS(matmul_i64)
 TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
-// The tiles of pairs whose sums go to a c of f32.
+// Tiles of Bf16Pair whose sums are stored in a c of f32.
 void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
 

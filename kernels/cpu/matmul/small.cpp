@@ -1,4 +1,5 @@
-// Products up to kMatmulSmallMax, straight from the operands.
+// The small path: m, n and k up to kMatmulSmallMax, straight from the operands; only a b whose rows
+// are not contiguous is packed.
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/walk.h"
 
@@ -16,7 +17,7 @@ constexpr bool kAlwaysPart = false;
 #endif
 constexpr int kNv = 2;
 
-// Strides in bytes.
+// A micro-kernel call, strides in bytes. a: (kMr, k), b: (k, columns), out: (kMr, columns).
 struct SmallArgs {
   int64_t k;
   const char* a;
@@ -25,10 +26,10 @@ struct SmallArgs {
   int64_t b_row;
   char* out;
   int64_t ld;
-  int last;  // lanes of the last vector
+  int last;  // columns in the last vector
 };
 
-// out = a (kMr rows) times b (kVecs vectors of columns, the last one of s.last lanes).
+// out = a·b for kMr rows and kVecs vectors of columns, of which the last has s.last columns if kPart.
 template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallArgs& s) {
   constexpr int kL = kLanes<T>;
   const Part<T> part(s.last);
@@ -42,11 +43,11 @@ template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallA
   const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row, ld = s.ld;
   char* out = s.out;
   for (int64_t p = s.k; p > 0; p--, a += a_col, b += b_row) {
-    const T* terms = reinterpret_cast<const T*>(b);
+    const T* b_at = reinterpret_cast<const T*>(b);
     Vec<T> row[kVecs];
     TT_UNROLL
     for (int v = 0; v < kVecs; v++)
-      row[v] = kPart && v == kVecs - 1 ? load(terms + v * kL, part) : load(terms + v * kL);
+      row[v] = kPart && v == kVecs - 1 ? load(b_at + v * kL, part) : load(b_at + v * kL);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
       const Vec<T> x = splat(*reinterpret_cast<const T*>(a + i * a_row));
@@ -66,8 +67,8 @@ template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallA
 }
 
 #if defined(__AVX512F__)
-// The same for at most half a vector of columns, in half vectors: twice the rate on cores that
-// split whole ones.
+// The same for at most half a vector of columns, in half vectors: twice as fast on cores that
+// execute a whole vector as two halves.
 template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
   typedef T Half __attribute__((vector_size(TT_VEC_BYTES / 2)));
   const __mmask8 part = __mmask8((1u << s.last) - 1);
@@ -99,7 +100,7 @@ template <class T, int kMr> void small_micro_half(const SmallArgs& s) {
 
 using SmallMicro = void (*)(const SmallArgs&);
 
-// For `rows` rows and vecs vectors, of which the last holds `last` columns.
+// The micro-kernel for `rows` rows and `vecs` vectors, of which the last has `last` columns.
 template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int last) {
 #if defined(__AVX512F__)
   static constexpr SmallMicro kHalf[kMaxMr] = {small_micro_half<T, 1>, small_micro_half<T, 2>,
@@ -123,9 +124,9 @@ template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int l
   return kTable[rows - 1][vecs - 1][last != kLanes<T>];
 }
 
-// Columns [begin, end) of one product.
-template <class T> void small_product(const MatmulPlan& p, const char* a, const char* b, char* c,
-                                      const char* d, int begin, int end) {
+// Columns [begin, end) of one matrix product.
+template <class T> void small_matmul(const MatmulPlan& p, const char* a, const char* b, char* c,
+                                     const char* d, int begin, int end) {
   constexpr int kL = kLanes<T>;
   constexpr int kNr = kNv * kL;
   alignas(64) T packed[kMatmulSmallDepth * kNr];
@@ -164,7 +165,7 @@ template <class T> void small_product(const MatmulPlan& p, const char* a, const 
   }
 }
 
-// Products of one tile each.
+// Matrix products of one tile each.
 template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kL = kLanes<T>;
   constexpr int64_t kSize = sizeof(T);
@@ -190,14 +191,14 @@ template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t 
     return tiny_units<T>(p, begin, end);
   if (n <= kCols) {
     for (BatchWalk w(p, begin);; w.next()) {
-      small_product<T>(p, w.a, w.b, w.c, w.d, 0, n);
+      small_matmul<T>(p, w.a, w.b, w.c, w.d, 0, n);
       if (++begin >= end) return;
     }
   }
-  const int64_t per_product = matmul_ceil(n, kCols);
-  BatchWalk w(p, begin / per_product);
-  for (int j = int(begin % per_product) * kCols; begin < end; begin++) {
-    small_product<T>(p, w.a, w.b, w.c, w.d, j, min(j + kCols, n));
+  const int64_t units_per_matrix = matmul_ceil(n, kCols);
+  BatchWalk w(p, begin / units_per_matrix);
+  for (int j = int(begin % units_per_matrix) * kCols; begin < end; begin++) {
+    small_matmul<T>(p, w.a, w.b, w.c, w.d, j, min(j + kCols, n));
     if ((j += kCols) >= n) {
       j = 0;
       w.next();

@@ -1,12 +1,11 @@
-// Native vectors of this instruction set for the matrix products: whole and partial loads and
-// stores, fma, transpose.
+// Vectors of this instruction set for matmul: partial loads and stores, fma, transpose.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
 
 TT_ISA_BEGIN
 
-// --- the first n lanes, 0 <= n <= kLanes<T> ---
+// --- partial loads and stores: the first n lanes, 0 <= n <= kLanes<T>; other lanes load 0 ---
 #if defined(__AVX512F__)
 template <class T> struct Part {
   uint32_t bits;
@@ -86,7 +85,7 @@ template <class T> TT_INLINE void store(T* p, Vec<T> v, Part<T> m) {
 }
 #endif
 
-// x * y + z; fused where the instruction set has it, and exact for integers.
+// x * y + z: fused where the instruction set has it; integers wrap.
 TT_INLINE Vec<float> fma(Vec<float> x, Vec<float> y, Vec<float> z) {
 #if defined(__AVX512F__)
   return Vec<float>(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(z)));
@@ -110,7 +109,7 @@ TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) {
 #endif
 }
 TT_INLINE Vec<int32_t> fma(Vec<int32_t> x, Vec<int32_t> y, Vec<int32_t> z) {
-  using U = Vec<uint32_t>;  // wraps
+  using U = Vec<uint32_t>;
   return Vec<int32_t>(U(x) * U(y) + U(z));
 }
 TT_INLINE Vec<int64_t> fma(Vec<int64_t> x, Vec<int64_t> y, Vec<int64_t> z) {
@@ -118,8 +117,8 @@ TT_INLINE Vec<int64_t> fma(Vec<int64_t> x, Vec<int64_t> y, Vec<int64_t> z) {
   return Vec<int64_t>(U(x) * U(y) + U(z));
 }
 
-// Two bf16, the first in the low half; their products add to one f32 lane, subnormal factors count
-// as 0.
+// Two bf16, the first in the low half. fma adds both products to one f32 lane and treats subnormal
+// factors as 0.
 using Bf16Pair = uint32_t;
 #if defined(__AVX512BF16__)
 TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
@@ -130,7 +129,7 @@ TT_INLINE Vec<float> fma(Vec<Bf16Pair> x, Vec<Bf16Pair> y, Vec<float> z) {
 // z - x * y
 template <class T> TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) { return fma(-x, y, z); }
 
-// --- the low and high halves of x0 y0 x1 y1 … ---
+// lo and hi are the halves of x0 y0 x1 y1 …
 template <class V> TT_INLINE void zip(V x, V y, V* lo, V* hi) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {
     *lo = __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -148,7 +147,7 @@ template <class V> TT_INLINE void zip(V x, V y, V* lo, V* hi) {
   }
 }
 
-// Rows to columns: zipping row i with row i + L/2, log2(L) times, transposes an L x L block.
+// Transposes an L x L block in registers: zips row i with row i + L/2, log2(L) times.
 template <class T> TT_INLINE void transpose(Vec<T> (&r)[kLanes<T>]) {
   constexpr int kL = kLanes<T>;
   TT_UNROLL

@@ -1,4 +1,5 @@
-// The operands of one product of a batch: found by index, stepped to the next like an odometer.
+// BatchWalk: the operands of one matrix product of a batch. It starts at any index and steps to the
+// next one by adding strides; at[i] counts along batch dimension i, 0 being the innermost.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"

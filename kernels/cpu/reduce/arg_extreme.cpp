@@ -18,11 +18,11 @@ template <class E> struct Extreme {
   using T = E;
   using P = At<E>;
   static constexpr int kRows = 4;
-  static constexpr int64_t kScan =
-      4096;  // a run whose extreme is found before its place is looked for
+  // A run is scanned for its extreme value, then once more for the position of this value.
+  static constexpr int64_t kScan = 4096;
 
-  // Place of the first element equal to v, or NaN if v is; there is one, or n elements have changed
-  // since: then the last.
+  // The position of the first element that equals v, or is NaN if v is. If another thread changed x
+  // meanwhile there may be none: then n - 1.
   static TT_NOINLINE int64_t find(const T* x, int64_t n, T v) {
     constexpr int64_t kStep = 64;
     const bool nan = v != v;
@@ -57,7 +57,7 @@ template <class E> struct Extreme {
     return r;
   }
 
-  // Positions are kept relative to the unit's first row, which fits 32 bits.
+  // best: [n] values, at: [n] positions relative to the unit's first row, which fit in 32 bits.
   struct Columns {
     alignas(64) T best[kReduceMaxTile / sizeof(T)];
     alignas(64) int32_t at[kReduceMaxTile / 4];

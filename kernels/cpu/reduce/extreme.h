@@ -1,5 +1,5 @@
-// The largest of a run, and what max and min are made of: the smallest is the largest of the
-// inverted elements.
+// Folds of a run to one value, for max and min among others. Min is max of elements whose order is
+// reversed by flipping bits (`flip`), so one fold serves both.
 #pragma once
 
 #include "kernels/cpu/simd/load.h"
@@ -38,9 +38,9 @@ template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
   else return vmin(x, m);
 }
 
-// Largest (smallest) of x[0 … n) and start; NaN if some x is NaN and kNan, else NaNs are passed
-// over. Of equal zeros of both signs the one that 64 lanes meet first comes out, on every ISA the
-// same.
+// The largest (smallest) of x[0 … n) and start. kNan: NaN if any x is NaN; else NaNs are skipped.
+// Between +0 and -0 the result depends on their positions, but not on the ISA: the fold has 64 lanes
+// everywhere.
 template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   constexpr int L = kLanes<float>;
   constexpr int N = kBlockLanes / L;
@@ -85,8 +85,8 @@ template <> struct BitsOf<1> { using type = uint8_t; };
 template <> struct BitsOf<4> { using type = uint32_t; };
 template <> struct BitsOf<8> { using type = uint64_t; };
 
-// x with the bits of `flip` inverted: order reverses for all bits of an integer, or the sign of a
-// float.
+// x with the bits of `flip` inverted. Inverting all bits of an integer, or the sign of a float,
+// reverses the order.
 template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
   using U = typename BitsOf<int(sizeof(T))>::type;
   return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
@@ -96,8 +96,8 @@ template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
 template <> constexpr float kLowest<float> = -__builtin_inff();
 template <> constexpr double kLowest<double> = -__builtin_inf();
 
-// Steps of folds: T identity(), T step(T accumulated, T x). A NaN is taken and, since no comparison
-// with it holds, kept.
+// A step of a fold: T identity(), T step(T accumulated, T x), and kFlips: whether x is flipped. Max
+// returns NaN once it has met one: NaN is taken, and nothing compares greater.
 template <class E> struct Max {
   using T = E;
   static constexpr bool kFlips = true;
@@ -112,7 +112,7 @@ TT_INLINE typename S::T step_flipped(typename S::T a, typename S::T x, uint64_t 
 }
 
 constexpr int kSome = 16;
-// Steps element i of a block into lane i mod the width.
+// Folds element i into lane[i % kWidth].
 template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* __restrict lane,
                                                            const typename S::T* x, int64_t n,
                                                            uint64_t flip) {
@@ -129,8 +129,8 @@ template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* __rest
   }
 }
 
-// The fold of a block: lane l with lane l + width / 2, then halves of these until some are left,
-// and they in order; for floats by the vector scan. The result is flipped, as the elements are.
+// Folds a block: kWidth lanes, halved until kSome are left, these in order. The result is flipped,
+// as the elements are.
 template <class S, int kWidth>
 TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t flip) {
   using T = typename S::T;

@@ -20,7 +20,7 @@ template <class E> struct Prod {
   static TT_INLINE T step(T a, T x) { return times(a, x); }
 };
 
-// any; all is the inverse of any of the inverted.
+// all(x) is not any(not x).
 struct Any {
   using T = uint8_t;
   static constexpr bool kFlips = true;
@@ -32,7 +32,8 @@ template <class S> struct Fold {
   using T = typename S::T;
   using P = T;
   static constexpr int kRows = 4;
-  static constexpr int kWidth = sizeof(T) == 1 ? 256 : __is_class(T) ? 4 : kBlockLanes;
+  static constexpr int kWide = sizeof(T) == 1 ? 256 : kBlockLanes;
+  static constexpr int kWidth = __is_class(T) ? 4 : kWide;
 
   static P row(Stream& stream, int64_t) {
     P r = S::identity();

@@ -1,23 +1,23 @@
-// Entry points over a ReducePlan. All run plan.run.n stages.
+// Entry points over a ReducePlan; each runs plan.run.n stages.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
 
 TT_ENTRY_BEGIN
 
-// Sum divided by plan.divisor. f16 bf16 f32 in f32; f64; complex; bool and integers in int64 (out
-// is then int64).
+// Sum divided by plan.divisor. f16, bf16 and f32 are summed in f32, f64 and complex in themselves,
+// bool and integers in int64, which out is then, too.
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept;
-// Same compute types.
+// Product, in the same compute types.
 TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept;
-// Largest or smallest element in the input's dtype; a NaN wins. Real dtypes, length > 0.
+// Largest or smallest element in the input's dtype, NaN if there is one. Real dtypes, length > 0.
 TT_KERNEL(reduce_max)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(reduce_min)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Bool outputs from any dtype.
 TT_KERNEL(reduce_any)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(reduce_all)(const void* plan, int64_t begin, int64_t end) noexcept;
-// The same values and the position of their first occurrence (of the first NaN if there is one);
-// out may be NULL.
+// The largest or smallest element, and the position of its first occurrence (of the first NaN if
+// there is one). out may be NULL.
 TT_KERNEL(reduce_max_index)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(reduce_min_index)(const void* plan, int64_t begin, int64_t end) noexcept;
 

@@ -3,7 +3,7 @@
 
 TT_ISA_BEGIN
 
-// Sums of kParts reals per element: 1, or 2 for complex numbers, which are summed as pairs.
+// An element is kParts numbers of type Real: 1, or 2 for complex.
 template <class Elem, class Real> struct Sum {
   using T = Elem;
   using P = Elem;
@@ -33,8 +33,8 @@ template <class Elem, class Real> struct Sum {
     return cascade.total();
   }
 
-  // 8 rows by a tree, 16 of these in sequence, then into the second level: at most
-  // kReduceMaxColumnSplit rows.
+  // low, high: [n][kParts]. Eight rows are added as a tree into low; after kFlush of them, low goes
+  // to high. A column has at most kReduceMaxColumnSplit rows, so errors stay small.
   struct Columns {
     static constexpr int kFlush = 16;
     alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];
@@ -92,7 +92,7 @@ template <class Elem, class Real> struct Sum {
   }
 };
 
-// Short rows of floats into floats: what row() and finish() would do, without their walks.
+// Short rows of floats to floats: the result of row() and finish() without the walk.
 TT_INLINE bool is_short(const ReducePlan& p) {
   return p.length < kFewToSum && p.length > 0 && p.dtype == TT_F32 && p.out_dtype == TT_F32 &&
          p.path == kReduceRows && p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 &&

@@ -38,7 +38,7 @@ Stream::Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base,
   at = base + odometer.offset(p.red_stride);
 }
 
-// Steps `run` elements on along dimension 0.
+// Advances by `run` elements along dimension 0; they do not cross its end.
 static void advance(Stream* s, int64_t run) {
   const ReducePlan& p = s->p;
   s->left -= run;
@@ -86,10 +86,10 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// An output that is not wanted stays NULL.
+// NULL if the output is not wanted.
 inline char* place(char* base, int64_t offset) { return base ? base + offset : nullptr; }
 
-// Byte offsets of an output in in, out and index, stepped together.
+// The byte offsets of one output in `in`, `out` and `index`, stepped together.
 struct KeptWalk {
   const ReducePlan& p;
   Odometer odometer;
@@ -144,7 +144,7 @@ inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, i
   }
 }
 
-// The rows of a tile of n columns, a few at a time.
+// Accumulates rows piece.from … piece.to of a tile of n columns, rows_at_once at a time.
 inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base,
                         int64_t n, Piece piece) {
   constexpr int kMost = 8;
@@ -195,7 +195,8 @@ inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin
   }
 }
 
-// Combines the partials of outputs [begin, end) in place, neighbours first, tile by tile.
+// Stage 1. workspace: [splits][n_out] partials. Combines those of outputs [begin, end) in place as
+// a binary tree, and writes the results.
 inline void run_partials(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
   constexpr int64_t kTile = 256;
   char* base = static_cast<char*>(p.workspace);

@@ -1,5 +1,10 @@
-// What all reductions share: the walk over a ReducePlan, which calls the parts of one reduction
-// through a table.
+// The walk over a ReducePlan, shared by all reductions. It calls one reduction through a table of
+// functions (ReduceOps). Two paths:
+//
+//   rows     each output is a Stream: its elements in order, block by block
+//   columns  a tile of neighbouring outputs is accumulated at once, one row of inputs after another
+//
+// Either may be split over threads; then stage 1 combines the partials of the pieces.
 #pragma once
 
 #include "kernels/cpu/simd/load.h"
@@ -10,7 +15,7 @@ TT_ENTRY_BEGIN
 
 struct ReduceOps;
 
-// Position in a nest of up to 64 dimensions, dimension `first` fastest.
+// A position in dimensions [first, n) of a nest, dimension `first` fastest.
 struct Odometer {
   const int64_t* size;
   int32_t first, n;
@@ -18,13 +23,14 @@ struct Odometer {
 
   void start(const int64_t* sizes, int32_t from, int32_t dims, int64_t position) noexcept;
   int64_t offset(const int64_t* stride) const noexcept;
-  void step(const int64_t* stride, int64_t* offset) noexcept;  // one position on, *offset along
+  // Steps to the next position and updates *offset.
+  void step(const int64_t* stride, int64_t* offset) noexcept;
 };
 
-// The reduced sequence [from, to) of one output, as blocks of elements of the compute type.
+// Elements [from, to) that one output reduces, as blocks of the compute type.
 struct Stream {
-  static constexpr int64_t kBytes = 8192;           // of a block that is copied or converted
-  static constexpr int64_t kDirectBytes = 1 << 19;  // of one that is read in place
+  static constexpr int64_t kBytes = 8192;           // largest block that is copied or converted
+  static constexpr int64_t kDirectBytes = 1 << 19;  // largest block that is read in place
   const ReducePlan& p;
   const ReduceOps& ops;
   const char* at;
@@ -34,7 +40,7 @@ struct Stream {
 
   Stream(const ReducePlan& plan, const ReduceOps& parts, const char* base, int64_t from,
          int64_t to) noexcept;
-  // The length of the next block, or 0.
+  // Sets *block; returns its length, 0 at the end.
   int64_t next_block(const void** block) noexcept;
   template <class T> TT_INLINE int64_t next(const T** block) {
     const void* p = nullptr;
@@ -44,25 +50,23 @@ struct Stream {
   }
 };
 
-// The parts of a reduction. A partial result is what of a piece of the sequence is left; at most 16
-// bytes.
+// One reduction. A partial is the result of a piece of the elements, at most 16 bytes.
 struct ReduceOps {
   LoadRun load;
   int32_t native;        // dtype that needs no load
   int32_t item;          // bytes of an element of the compute type
   int32_t partial;       // bytes of a partial
   int32_t rows_at_once;  // at most 8
-  uint64_t flip;  // the bits in which elements are inverted before they are compared: min is max of
-                  // the inverted
-  void (*row)(Stream& s, int64_t from,
-              void* partial) noexcept;  // `from`: position of the first element
-  // A tile of columns: n accumulators, then k rows at a time, the first of which is at `position`,
-  // then partials.
+  uint64_t flip;         // the bits of elements that are inverted before comparing (extreme.h)
+  // Reduces a stream whose first element has the position `from`.
+  void (*row)(Stream& s, int64_t from, void* partial) noexcept;
+  // A tile of n columns: start sets n accumulators; rows adds k rows, the first at `position`; get
+  // reads n partials from column `first` on.
   void (*start)(void* acc, const ReduceOps& ops, int64_t n, int64_t position) noexcept;
   void (*rows)(void* acc, const void* const* row, int k, int64_t n, int64_t position) noexcept;
   void (*get)(const void* acc, int64_t first, int64_t n, void* partial) noexcept;
-  void (*combine)(void* earlier, const void* later, int64_t n) noexcept;  // into earlier
-  // Writes n results at strides; out or index may be NULL.
+  void (*combine)(void* earlier, const void* later, int64_t n) noexcept;  // into `earlier`
+  // Writes n results at the strides of dimension 0; out or index may be NULL.
   void (*finish)(const ReducePlan& p, const ReduceOps& ops, const void* partial, int64_t n,
                  char* out, char* index) noexcept;
 };
@@ -74,8 +78,8 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// The table of a reduction R with T (compute type), P (partial), Columns (accumulators of a tile),
-// kRows, and
+// Functions of ReduceOps from a reduction R, which has
+//   T: compute type, P: partial, Columns: accumulators of a tile, kRows: rows_at_once
 //   P row(Stream&, int64_t from); P combine(P, P);
 //   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
 template <class R> struct Parts {
@@ -130,7 +134,7 @@ template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typen
                                                                      Parts<R>::combine,
                                                                      Parts<R>::finish};
 
-// What `flip` reverses the order with.
+// The `flip` that reverses the order of T.
 template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
 template <> constexpr uint64_t kReversed<float> = 0x80000000u;
 template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
@@ -138,7 +142,7 @@ template <> constexpr uint64_t kReversed<double> = uint64_t(1) << 63;
 template <class R, bool kMin> constexpr const ReduceOps& kExtreme =
     kParts<R, kMin ? kReversed<typename R::T> : 0>;
 
-// Largest elements, by R<T>; with kMin the smallest.
+// Runs the reduction R of the input's compute type; kMin: with the order reversed.
 template <template <class> class R, bool kMin>
 inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
   switch (p.dtype) {

@@ -1,17 +1,20 @@
 // search_sorted: binary search.
+//   sorted: (…, n) or (n), values: (…, row), out: as values, int64 or int32
+//   sorter: NULL, or the order that sorts `sorted`, of its shape
 #include "kernels/cpu/sort/sort.h"
 
 #include "plan/sort_plan.h"
 
 TT_ISA_BEGIN
 
-// How many of n elements stand before the value, as std::lower_bound and upper_bound find it.
-template <class T> TT_INLINE bool stands_before(T x, T value, bool right) {
+// Returns whether x precedes the insertion point of value: left of equal elements, or right.
+template <class T> TT_INLINE bool precedes(T x, T value, bool right) {
   return !((x > value) | ((x == value) & !right));
 }
-// Others may write the sorter meanwhile: what has left its range since it was checked stands for 0.
-template <class T>
-TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T value, bool right) {
+// The insertion point of value, as std::lower_bound or std::upper_bound. Another thread may write to
+// the sorter after its range was checked: an index outside it counts as 0.
+template <class T> TT_INLINE int64_t insertion_point(const T* sorted, const int64_t* sorter,
+                                                     int64_t n, T value, bool right) {
   const int64_t size = n;
   int64_t start = 0;
   while (n > 0) {
@@ -21,17 +24,17 @@ TT_INLINE int64_t place_of(const T* sorted, const int64_t* sorter, int64_t n, T 
       at = __atomic_load_n(sorter + at, __ATOMIC_RELAXED);
       at = uint64_t(at) < uint64_t(size) ? at : 0;
     }
-    const bool behind = stands_before(sorted[at], value, right);
+    const bool behind = precedes(sorted[at], value, right);
     start = behind ? start + half + 1 : start;
     n = behind ? n - half - 1 : half;
   }
   return start;
 }
 
-// The same of several values at once, so that the loads of one are not waited for by the others.
+// The same for kLanes values at once, so that their cache misses overlap.
 constexpr int64_t kLanes = 16;
-template <class T> TT_NOINLINE void places_of(const T* sorted, int64_t n, const T* values,
-                                              bool right, int64_t* start) {
+template <class T> TT_NOINLINE void insertion_points(const T* sorted, int64_t n, const T* values,
+                                                     bool right, int64_t* start) {
   int64_t left[kLanes];
   for (int64_t j = 0; j < kLanes; j++) {
     start[j] = 0;
@@ -43,13 +46,13 @@ template <class T> TT_NOINLINE void places_of(const T* sorted, int64_t n, const 
       const int64_t at = start[j] + half;
       const T x = sorted[at < n ? at : n - 1];
       const int64_t behind =
-          -int64_t(stands_before(x, values[j], right) & (left[j] > 0));  // all bits or none
+          -int64_t(precedes(x, values[j], right) & (left[j] > 0));  // a mask: all bits or none
       start[j] += (half + 1) & behind;
       left[j] = ((left[j] - half - 1) & behind) | (half & ~behind);
     }
 }
 
-TT_INLINE void store_places(const SearchPlan& p, int64_t i, const int64_t* at, int64_t n) {
+TT_INLINE void store_points(const SearchPlan& p, int64_t i, const int64_t* at, int64_t n) {
   for (int64_t j = 0; j < n; j++)
     if (p.narrow) reinterpret_cast<int32_t*>(p.out)[i + j] = int32_t(at[j]);
     else reinterpret_cast<int64_t*>(p.out)[i + j] = at[j];
@@ -61,13 +64,14 @@ template <class T> TT_NOINLINE int32_t search(const SearchPlan& p, int64_t begin
   const T* all = reinterpret_cast<const T*>(p.sorted);
   int64_t at[kLanes], i = begin * kSearchBlock;
   for (; !p.step && !p.sorter && i + kLanes <= last; i += kLanes) {
-    places_of(all, p.n, values + i, p.right, at);
-    store_places(p, i, at, kLanes);
+    insertion_points(all, p.n, values + i, p.right, at);
+    store_points(p, i, at, kLanes);
   }
   for (; i < last; i++) {
     const int64_t from = p.step ? i / p.row * p.step : 0;
-    at[0] = place_of(all + from, p.sorter ? p.sorter + from : nullptr, p.n, values[i], p.right);
-    store_places(p, i, at, 1);
+    at[0] =
+        insertion_point(all + from, p.sorter ? p.sorter + from : nullptr, p.n, values[i], p.right);
+    store_points(p, i, at, 1);
   }
   return TT_OK;
 }

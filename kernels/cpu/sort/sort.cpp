@@ -1,7 +1,12 @@
-// sort_rows. Elements become 64-bit keys that order as they do, so that one loop
-// sorts every dtype: by insertion if they are few, else by radix from the lowest bits (LSD), which
-// is stable and passes over what all share. A long row is first cut into buckets by sampled keys,
-// which then are sorted in the cache, each by itself.
+// sort_rows: the first k of n elements in order, with their indices.
+//   in: (outer, n, inner), values (may be NULL) and indices: (outer, k, inner)
+//
+// Elements become 64-bit keys of the same order, so that one loop sorts every dtype. By path:
+//   kSortRows    each row by itself: by insertion if few results are kept, else by LSD radix sort,
+//                which is stable and skips bits that all keys share
+//   kSortFirst   one long row, few results: the first k of each chunk, then of these
+//   otherwise    one long row: splitters from a sample of keys divide it into buckets, each of which
+//                is radix-sorted in the cache
 #include "kernels/cpu/sort/sort.h"
 
 #include "kernels/cpu/simd/load.h"
@@ -11,17 +16,18 @@ TT_ISA_BEGIN
 
 constexpr int64_t kKeyBlock = 512;
 
-// Of an IEEE number's bits: as unsigned integers they order as the numbers; both zeros are one, all
-// nans the last (with few bits set, since radix_sort takes its time by the bits that vary).
+// Maps the bits of a double to an unsigned integer of the same order. Both zeros have one key, all
+// NaNs the last, which has few bits set: radix_sort takes as many passes as the varying bits need.
 TT_INLINE uint64_t float_key(uint64_t bits) {
   const uint64_t sign = uint64_t(1) << 63;
   const uint64_t infinity = 0x7ff0000000000000u;
   const uint64_t size = bits & ~sign;
   if (size > infinity) return sign | infinity | (infinity >> 1);
-  return size == 0 ? sign : bits & sign ? ~bits : bits | sign;
+  if (size == 0) return sign;
+  return bits & sign ? ~bits : bits | sign;
 }
 
-// The keys of n elements, `stride` bytes apart. 16- and 32-bit floats order as their doubles.
+// The keys of n elements, `stride` bytes apart. Narrower floats are converted to double first.
 TT_NOINLINE void make_keys(const SortPlan& p, uint64_t* key, const char* x, int64_t stride,
                            int64_t n) {
   alignas(64) double wide[kKeyBlock];
@@ -42,7 +48,7 @@ TT_NOINLINE void make_keys(const SortPlan& p, uint64_t* key, const char* x, int6
   for (int64_t i = 0; i < n; i++) key[i] ^= flip;
 }
 
-// The `room` first items of those that come, in order.
+// Keeps the first `room` of the items taken so far, in order.
 struct Insertion {
   SortItem item[kSortFew];
   int64_t n = 0;
@@ -54,12 +60,12 @@ struct Insertion {
   }
 };
 
-constexpr int32_t kMostDigit = 11;  // bits
+constexpr int32_t kMaxDigitBits = 11;
 
-// One stable pass by `bits` bits of the keys from `shift` on.
+// One stable counting sort of a into b by bits [shift, shift + bits) of the keys.
 TT_NOINLINE void radix_pass(const SortItem* a, SortItem* b, int64_t n, int32_t shift,
                             int32_t bits) {
-  int64_t count[1 << kMostDigit], at = 0;
+  int64_t count[1 << kMaxDigitBits], at = 0;
   const int64_t digits = int64_t(1) << bits;
   __builtin_memset(count, 0, size_t(digits) * sizeof *count);
   for (int64_t i = 0; i < n; i++) count[a[i].key >> shift & uint64_t(digits - 1)]++;
@@ -71,16 +77,16 @@ TT_NOINLINE void radix_pass(const SortItem* a, SortItem* b, int64_t n, int32_t s
   for (int64_t i = 0; i < n; i++) b[count[a[i].key >> shift & uint64_t(digits - 1)]++] = a[i];
 }
 
-// Sorts a, with b as a second buffer; returns the one that holds the result. As few passes as the
-// bits that vary need.
+// Sorts a, with b as a second buffer, and returns the one that holds the result. Only bits that
+// differ between keys are sorted by.
 TT_NOINLINE const SortItem* radix_sort(SortItem* a, SortItem* b, int64_t n) {
   uint64_t varies = 0;
   for (int64_t i = 1; i < n; i++) varies |= a[i].key ^ a[0].key;
   if (!varies) return a;
   int32_t shift = __builtin_ctzll(varies);
   int32_t width = 64 - __builtin_clzll(varies) - shift;
-  const int32_t most = n < 1024 ? 8 : kMostDigit;
-  const int32_t passes = ceil_div(width, most);
+  const int32_t max_bits = n < 1024 ? 8 : kMaxDigitBits;
+  const int32_t passes = ceil_div(width, max_bits);
   for (int32_t left = passes; left > 0; left--) {
     const int32_t bits = ceil_div(width, left);
     radix_pass(a, b, n, shift, bits);
@@ -97,9 +103,9 @@ TT_INLINE const char* row_in(const SortPlan& p, int64_t row) {
   return p.in + (row / p.inner * p.n * p.inner + row % p.inner) * kItemSize[p.dtype];
 }
 
-// Results [first, last) of a row.
-TT_NOINLINE void deliver(const SortPlan& p, int64_t row, const SortItem* item, int64_t first,
-                         int64_t last) {
+// Writes results [first, last) of a row.
+TT_NOINLINE void write_results(const SortPlan& p, int64_t row, const SortItem* item, int64_t first,
+                               int64_t last) {
   const int64_t size = kItemSize[p.dtype];
   const int64_t stride = p.inner * size;
   const int64_t n = last - first;
@@ -119,7 +125,7 @@ TT_NOINLINE void deliver(const SortPlan& p, int64_t row, const SortItem* item, i
   }
 }
 
-// f(keys, i, n) for the elements [begin, end) of a row, in blocks of n from i on.
+// Calls f(keys, i, n) for blocks [i, i + n) of elements [begin, end) of a row.
 template <class F>
 TT_INLINE void for_keys(const SortPlan& p, int64_t row, int64_t begin, int64_t end, const F& f) {
   const int64_t stride = p.inner * kItemSize[p.dtype];
@@ -143,12 +149,12 @@ TT_NOINLINE void sort_row(const SortPlan& p, int64_t row, SortItem* room) {
   if (!room) {
     Insertion few;
     take_first(p, row, 0, p.n, &few);
-    return deliver(p, row, few.item, 0, p.k);
+    return write_results(p, row, few.item, 0, p.k);
   }
   for_keys(p, row, 0, p.n, [&](const uint64_t* key, int64_t i, int64_t n) {
     for (int64_t j = 0; j < n; j++) room[i + j] = {key[j], i + j};
   });
-  deliver(p, row, radix_sort(room, room + p.n, p.n), 0, p.k);
+  write_results(p, row, radix_sort(room, room + p.n, p.n), 0, p.k);
 }
 
 // ---- one long row ----
@@ -172,11 +178,11 @@ TT_NOINLINE void merge_first(const SortPlan& p) {
     const int64_t n = min(size, p.k);
     for (int64_t i = 0; i < n; i++) few.take(item[i].key, item[i].index, p.k);
   }
-  deliver(p, p.row, few.item, 0, p.k);
+  write_results(p, p.row, few.item, 0, p.k);
 }
 
-// Splitters from keys at scattered places. No two are equal: those of a key that is frequent become
-// it and the next one, between which there is a bucket of nothing else.
+// Stage 0: splitters from keys at scattered positions, as an implicit binary tree. No two are equal:
+// a frequent key gives the splitters key and key + 1, whose bucket holds nothing else.
 TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
   const int64_t samples = p.buckets * kSortSample;
   const int64_t stride = p.inner * kItemSize[p.dtype];
@@ -193,21 +199,22 @@ TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
     const uint64_t key = sorted[b * kSortSample].key;
     const uint64_t next = before + (before != ~uint64_t(0));
     before = max(next, key);
-    const int32_t depth = __builtin_ctzll(uint64_t(b));  // above the leaves
+    const int32_t depth = __builtin_ctzll(uint64_t(b));  // levels above the leaves
     room.splitter[(p.buckets + b) >> (depth + 1)] = before;
   }
 }
 
-// The bucket of each of n <= kKeyBlock keys: how many splitters are not above it.
+// bucket[j] = the number of splitters <= key[j], plus p.buckets in higher bits; n <= kKeyBlock.
 TT_NOINLINE void find_buckets(const SortPlan& p, const uint64_t* splitter, const uint64_t* key,
                               uint8_t* bucket, int64_t n) {
   alignas(64) uint64_t node[kKeyBlock];
   for (int64_t j = 0; j < n; j++) node[j] = 1;
   for (int64_t level = 1; level < p.buckets; level *= 2)
     for (int64_t j = 0; j < n; j++) node[j] = 2 * node[j] + uint64_t(key[j] >= splitter[node[j]]);
-  for (int64_t j = 0; j < n; j++) bucket[j] = uint8_t(node[j]);  // without the bit of `buckets`
+  for (int64_t j = 0; j < n; j++) bucket[j] = uint8_t(node[j]);
 }
 
+// Stage 1: the bucket of each element of a chunk, and their counts.
 TT_NOINLINE void count_chunk(const SortPlan& p, const SortRoom& room, int64_t c) {
   int64_t count[kSortMaxBuckets] = {};
   const uint8_t mask = uint8_t(p.buckets - 1);
@@ -219,8 +226,8 @@ TT_NOINLINE void count_chunk(const SortPlan& p, const SortRoom& room, int64_t c)
   __builtin_memcpy(room.counts + c * p.buckets, count, size_t(p.buckets) * sizeof *count);
 }
 
-// Puts a chunk's items where the buckets have room for them, those that begin behind the first k
-// left out.
+// Stage 2: moves a chunk's items to their buckets. Buckets that start behind the first k results are
+// not filled.
 TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c) {
   int64_t at[kSortMaxBuckets] = {};
   int64_t sum[kSortMaxBuckets] = {};
@@ -245,21 +252,24 @@ TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c
   });
 }
 
+// Stage 3: sorts a bucket and writes its results.
 TT_NOINLINE void sort_bucket(const SortPlan& p, const SortRoom& room, int64_t b) {
   const int64_t start = room.starts[b];
   const int64_t end = room.starts[b + 1];
   if (start == end || start >= p.k) return;
   const SortItem* item = radix_sort(room.items + start, room.other + start, end - start);
-  deliver(p, p.row, item, start, min(end, p.k));
+  write_results(p, p.row, item, start, min(end, p.k));
 }
+
+enum Stage { kSample, kCount, kFill, kSort };
 
 TT_NOINLINE void sort_long(const SortPlan& p, int64_t unit) {
   if (p.path == kSortFirst) return p.run.stage == 0 ? first_of_chunk(p, unit) : merge_first(p);
   const SortRoom room = sort_room(p);
   switch (p.run.stage) {
-    case 0: return sample_splitters(p, room);
-    case 1: return count_chunk(p, room, unit);
-    case 2: return fill_buckets(p, room, unit);
+    case kSample: return sample_splitters(p, room);
+    case kCount: return count_chunk(p, room, unit);
+    case kFill: return fill_buckets(p, room, unit);
     default: return sort_bucket(p, room, unit);
   }
 }
