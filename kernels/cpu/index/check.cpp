@@ -1,4 +1,5 @@
-// index_check, index_offsets.
+// index_check: finds the first index out of range. index_offsets: also converts indices to offsets.
+//   index: dim_size[ndim] of any integer dtype; first_bad: a position; offsets: [n]
 #include "kernels/cpu/index/index.h"
 
 #include "kernels/cpu/simd/load.h"
@@ -8,7 +9,7 @@ TT_ISA_BEGIN
 
 constexpr int64_t kBlock = 1024;
 
-// The indices of positions [from, from + n) as int64.
+// Reads the indices in order, as int64.
 struct IndexWalk {
   const IndexCheckPlan& p;
   const char* at;
@@ -42,12 +43,14 @@ struct IndexWalk {
   }
 };
 
+// Lowers *first_bad to position; other threads do so at the same time.
 inline void report(int64_t* first_bad, int64_t position) {
   int64_t seen = __atomic_load_n(first_bad, __ATOMIC_RELAXED);
   while (position < seen && !__atomic_compare_exchange_n(first_bad, &seen, position, false,
                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
+// Returns whether all v are in [low, size), or `allowed` unless that is kNoSkip.
 TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n) {
   const uint64_t low = uint64_t(p.low);
   const uint64_t width = uint64_t(p.size) - low;
@@ -58,6 +61,7 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
   return !bad;
 }
 
+// Checks chunks [begin, end), and calls f(v, i, n) with the indices at [i, i + n), bad ones set to 0.
 template <class F>
 inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
   const int64_t last = min(end * kIndexChunk, p.n);

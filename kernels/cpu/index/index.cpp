@@ -1,4 +1,10 @@
-// index_get, index_put, index_accumulate: moves and sums through an index.
+// index_get: b = a[index]. index_put: a[index] = b. index_accumulate: a[index] += b.
+//
+// A nest of dimensions with strides in a, b and index; the index i at a position moves the element of
+// a by i * a_step bytes. Dimension 0 is the loop (Move::each, Move::run), the others are counted
+// (run_nest). Writes are divided among threads by ranges of i (p.range), so that no two threads write
+// the same element and sums have one order; each unit then reads all indices and keeps its own
+// (Range::find).
 #include "kernels/cpu/index/index.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -14,14 +20,14 @@ struct Bits128 {
   uint64_t lo, hi;
 };
 
-// Others may write the indices while they are used: where one is checked, it is read once.
+// Another thread may write the indices meanwhile: each is read once, then checked and used.
 template <class I> TT_INLINE int64_t read_index(const I* at) {
   return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
-// Byte offset in a of position k along dimension 0, where the index is i; one that has left its
-// range since it was checked stands for 0, or of units with ranges for any. Byte offsets (size 0)
-// are nobody else's.
+// Converts an index i to a byte offset: i * step, i < 0 counting from the end. An index that another
+// thread changed to one out of range counts as 0. size 0: the indices are byte offsets, which no one
+// else writes. stride: of a along dimension 0.
 struct Place {
   int64_t size, step, stride;
   TT_INLINE bool inside(int64_t i) const { return uint64_t(i) <= uint64_t(size) - 1; }
@@ -35,8 +41,8 @@ struct Place {
   }
 };
 
-// f(place in a, place in b) of n elements; as long as none is counted from the end, with less to
-// compute.
+// Calls f(pointer in a, pointer in b) for n elements. The first loop serves until the first negative
+// index, and computes less.
 template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* index, Place place,
                                              int64_t sb, int64_t n, const F& f) {
   const int64_t* const end = index + n;
@@ -52,9 +58,10 @@ template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* in
   }
 }
 
-// A move: `each` for n elements at a + place(index[k], k) and b + k * sb, `run` for n elements at
-// strides sa, sb (bytes); puts have `some` for the n elements of `each` at k = at[0], at[1], … that
-// do not move along a.
+// A move between a and b.
+//   each: n elements, a + k * place.stride + offset of index[k] and b + k * sb
+//   run:  n elements of one index, strides sa and sb in bytes
+//   some: the elements k = at[0], at[1], … of each, place.stride being 0; writes only
 struct Move {
   void (*each)(char* a, char* b, const int64_t* index, Place place, int64_t sb, int64_t n) noexcept;
   void (*run)(char* a, int64_t sa, char* b, int64_t sb, int64_t n) noexcept;
@@ -144,18 +151,18 @@ template <class E> struct Accumulate {
   }
 };
 
-// The i that a unit writes: [low, low + n), i < 0 standing for i + size.
+// The range of i that a unit writes: [low, low + n); i < 0 counts as i + size.
 struct Range {
   int64_t low, n, size;
   TT_INLINE bool holds(int64_t i) const {
     return uint64_t(i + (i < 0 ? size : 0)) - uint64_t(low) < uint64_t(n);
   }
-  // at: those k < count <= kIndexBlock whose index is held, in order; room for 3 more. Their
-  // number.
+  // Sets at[] to the k < count <= kIndexBlock whose index is in range, in order, and returns their
+  // number. at has room for 3 more.
   TT_INLINE int64_t find(const int64_t* index, int64_t count, int32_t* at) const {
     int64_t found = 0, k = 0;
 #if defined(__AVX2__)
-    // The positions of the bits of 0 … 15, a byte each.
+    // The positions of the set bits of 0 … 15, one per byte.
     static constexpr uint32_t kBits[16] = {0,     0,       1,       0x100,    2,     0x200,
                                            0x201, 0x20100, 3,       0x300,    0x301, 0x30100,
                                            0x302, 0x30200, 0x30201, 0x3020100};
@@ -183,7 +190,7 @@ struct Range {
   }
 };
 
-// One run of elements with an index each: all of them, or those in the range.
+// Writes the elements of dimension 0 whose index is in range.
 TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range, char* a, char* b,
                        const char* index) {
   const Place place{p.index_size, p.a_step, p.a_stride[0]};
@@ -202,8 +209,7 @@ TT_INLINE void put_run(const Move& move, const IndexPlan& p, const Range& range,
   }
 }
 
-// The nest with dimension p.split cut to its pieces [begin, end), or with the rows whose i is in
-// these ranges.
+// Runs units [begin, end): pieces of dimension p.split, or, if p.range is not 0, ranges of i.
 TT_NOINLINE int32_t run_nest(const Move& move, const IndexPlan& p, int64_t begin, int64_t end) {
   const Range range{begin * p.range, (end - begin) * p.range, p.index_size};  // if p.range is not 0
   const int64_t from = p.range ? 0 : begin * p.piece;

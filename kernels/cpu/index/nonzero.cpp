@@ -1,4 +1,7 @@
-// nonzero_count, nonzero_write.
+// nonzero_count: stage 0 counts the nonzero elements of each chunk, stage 1 turns the counts into
+// starts (starts: [chunks]) and *total. nonzero_write: writes the positions, out: (total, ndim) by
+// strides. Another thread may write x between the two: a chunk writes as many rows as were counted,
+// zeros if it finds fewer.
 #include "kernels/cpu/index/index.h"
 
 #include "kernels/cpu/simd/load.h"
@@ -8,6 +11,7 @@ TT_ISA_BEGIN
 
 constexpr int64_t kBlock = 1024;
 
+// Writes the coordinates of an element.
 TT_INLINE void put_position(const NonzeroPlan& p, int64_t* out, int64_t position) {
   for (int32_t d = p.ndim - 1; d > 0; position /= p.size[d--])
     out[d * p.dim_stride] = position % p.size[d];

@@ -1,16 +1,20 @@
-// svd: one-sided Jacobi. Rotations of pairs of columns make all columns of A V orthogonal; their
-// lengths are the singular values, small ones to high relative accuracy too. Hestenes, J. SIAM 6
-// (1958); Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix
+// svd by one-sided Jacobi. Rotations of pairs of columns make the columns of W = A V orthogonal; their
+// norms are the singular values, and even small ones have high relative accuracy. Hestenes, J. SIAM
+// 6 (1958); Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix
 // Computations", section 8.6.
+//
+//   w: (n, m), the columns of A; in the end those of U    v: (n, n), the columns of V    s: (n)
+//
+// A complex number is two doubles.
 #include "kernels/cpu/linalg/svd.h"
 
 #include "plan/linalg_plan.h"
 
 TT_ISA_BEGIN
 
-constexpr int kMostSweeps = 60;  // about ten are needed
+constexpr int kMaxSweeps = 60;  // about ten are needed
 
-// Columns are n doubles: of complex numbers pairs.
+// Dot products of columns p and q.
 struct Dots {
   double pp, qq, re, im;  // |p|^2, |q|^2 and p^H q
 };
@@ -58,8 +62,8 @@ TT_NOINLINE void rotate(double* p, double* q, int64_t n, double c, double s) {
     q[i] = s * x + c * y;
   }
 }
-// x *= re + i im
-TT_NOINLINE void turn(double* x, int64_t n, double re, double im) {
+// x *= re + i im, elementwise
+TT_NOINLINE void multiply_complex(double* x, int64_t n, double re, double im) {
   for (int64_t i = 0; i < n; i += 2) {
     const double a = x[i];
     const double b = x[i + 1];
@@ -81,14 +85,14 @@ TT_INLINE void multiply(double* p, int64_t n, double k) {
   for (int64_t i = 0; i < n; i++) p[i] *= k;
 }
 
-// One matrix: n columns w of length m and v of length n, both in doubles: parts times their number.
+// One matrix. Lengths of columns count doubles.
 template <bool kComplex> struct Jacobi {
   static constexpr int64_t kParts = kComplex ? 2 : 1;
   double *w, *v, *s;
-  int64_t m, n, length,
-      width;  // length = kParts m, width = kParts n: doubles of a column of w and of v
+  int64_t m, n;
+  int64_t length, width;  // of a column of w, kParts m, and of v, kParts n
 
-  // A power of two that brings the largest element to about 1; 0 of zeros, nan if one is not
+  // A power of two that scales the largest element to about 1; 0 if all are 0, NaN if one is not
   // finite.
   double scale() const {
     double top = 0, odd = 0;
@@ -102,7 +106,7 @@ template <bool kComplex> struct Jacobi {
     return __builtin_bit_cast(double, (exponent > 2045 ? 1 : 2046 - exponent) << 52);
   }
 
-  // Makes columns i and k orthogonal; false if they are.
+  // Rotates columns i and k until they are orthogonal. Returns false if they already are.
   bool orthogonal_pair(int64_t i, int64_t k, double close) {
     double* p = w + i * length;
     double* q = w + k * length;
@@ -110,8 +114,8 @@ template <bool kComplex> struct Jacobi {
     const double size = kComplex ? __builtin_sqrt(d.re * d.re + d.im * d.im) : __builtin_fabs(d.re);
     if (!(size > close * __builtin_sqrt(d.pp) * __builtin_sqrt(d.qq))) return false;
     if (kComplex) {
-      turn(q, length, d.re / size, -d.im / size);
-      turn(v + k * width, width, d.re / size, -d.im / size);
+      multiply_complex(q, length, d.re / size, -d.im / size);
+      multiply_complex(v + k * width, width, d.re / size, -d.im / size);
       d.re = size;
     }
     const double z = (d.qq - d.pp) / (2 * d.re);
@@ -135,8 +139,8 @@ template <bool kComplex> struct Jacobi {
     }
   }
 
-  // Column k of w: a unit vector orthogonal to the columns before it. Of the m axes one has a part
-  // of at least sqrt(1 / m) there.
+  // Sets column k of w to a unit vector orthogonal to the columns before it: an axis, orthogonalised
+  // twice. At least one axis keeps a norm of sqrt(1 / m).
   void complete(int64_t k) {
     double* u = w + k * length;
     for (int64_t axis = 0; axis < m; axis++) {
@@ -168,7 +172,7 @@ template <bool kComplex> struct Jacobi {
     }
     multiply(w, n * length, by);
     bool more = true;
-    for (int sweep = 0; more && sweep < kMostSweeps; sweep++) {
+    for (int sweep = 0; more && sweep < kMaxSweeps; sweep++) {
       more = false;
       for (int64_t i = 0; i < n; i++)
         for (int64_t k = i + 1; k < n; k++) more |= orthogonal_pair(i, k, close);
@@ -177,8 +181,9 @@ template <bool kComplex> struct Jacobi {
       s[i] = __builtin_sqrt(dots<false>(w + i * length, w + i * length, length).pp);
     sort();
     for (int64_t i = 0; i < n; i++) {
-      if (s[i] > 0x1p-500) multiply(w + i * length, length, 1 / s[i]);
-      else {
+      if (s[i] > 0x1p-500) {
+        multiply(w + i * length, length, 1 / s[i]);
+      } else {
         s[i] = 0;
         complete(i);
       }
@@ -202,7 +207,10 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(svd)(const void* plan, int64_t begin, int64_t end) noexcept {
   const SvdPlan& p = *static_cast<const SvdPlan*>(plan);
-  for (int64_t i = begin; i < end; i++) p.complex ? decompose<true>(p, i) : decompose<false>(p, i);
+  for (int64_t i = begin; i < end; i++) {
+    if (p.complex) decompose<true>(p, i);
+    else decompose<false>(p, i);
+  }
   return TT_OK;
 }
 

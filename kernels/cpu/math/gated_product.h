@@ -1,12 +1,12 @@
-// Products x G of an argument and a gate in (0, 1), and what makes them exact in the tail, where
-// the gate is steep and small: arguments in two parts, and powers of two that scale the product,
-// not the gate. They are nan for x = -inf, as in PyTorch. Included by cpu/math.h.
+// Products x G(x) with a gate G in (0, 1), as in SiLU and GELU. In the tail, where the gate is small
+// and steep, two things keep them accurate: arguments in two parts, and powers of two that scale the
+// product instead of the gate. x = -inf gives nan, as in PyTorch. Included by math.h.
 #pragma once
 
 TT_ISA_BEGIN
 namespace math {
 
-// a b - p, exactly, for p = a b rounded.
+// a b - p exactly, where p is a b rounded.
 #if defined(__FMA__)
 TT_INLINE float product_rest(float a, float b, float p) { return __builtin_fmaf(a, b, -p); }
 TT_INLINE double product_rest(double a, double b, double p) { return __builtin_fma(a, b, -p); }
@@ -26,12 +26,12 @@ TT_INLINE double product_rest(double a, double b, double p) {  // Dekker; |a|, |
 TT_INLINE F32v product_rest(F32v a, F32v b, F32v p) { return fma(a, b, -p); }
 #endif
 
-// x 2^n gate; from -150 on every gate here takes the product to 0.
+// x gate 2^n. For x < -150, every gate here makes the product 0.
 template <class V> TT_INLINE V gate_scaled(V x, V gate, V n) {
   return scale((gate + at_most(x, 0) * 0.0f) * at_least(x, -150.0f), n);
 }
 
-// x sigmoid(v + lost); sigmoid(v + lost).
+// gated: x sigmoid(v + lost). gate: sigmoid(v + lost).
 template <class V> TT_INLINE V gated_lanes(V x, V v, V lost) {
   V n;
   const V q = sigmoid_parts(v, lost, &n);
@@ -53,7 +53,8 @@ TT_INLINE double gate(double v, double lost) {
 }
 TT_INLINE double gated(double x, double v, double lost) { return x * gate(v, lost); }
 
-// x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = exp(x), ended where the quotient is 1.
+// x tanh(log(1 + e)) = x n / (n + 2), where n = e (e + 2) and e = exp(x). x is bounded in exp, where
+// the quotient has become 1.
 TT_INLINE float mish(float x) {
   float k;
   const float m = exp_parts(at_most(x, 20.0f), 0.0f, &k);

@@ -1,11 +1,11 @@
-// Real functions of the host. float: tt's own, branch-free, for every argument, at most 1.5 ulp
-// from the exact value (tests/cpp/math_ulp_test.cpp). Templates run on float and on vectors
-// (cpu/lanes.h). double: the C library.
+// Real functions of the host. float: tt's own, branch-free, for every argument, with an error of at
+// most 1.5 ulp (tests/cpp/math_ulp_test.cpp). Templates take float or vectors (simd/lanes.h).
+// double: the C library.
 //
 // Reductions after Cody & Waite, "Software Manual for the Elementary Functions" (1980); error-free
 // sums after Dekker, Numer. Math. 18 (1971). Every polynomial is tt's own minimax fit (Remez
 // exchange in 40 digits, the weights that make the error relative to the result) rounded to the
-// type; its error bound stands in the comment.
+// type; the comment gives its error bound.
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
@@ -20,7 +20,8 @@ constexpr float kLog2e = 0x1.715476p+0f;
 constexpr float kLn2Hi = 0x1.62e4p-1f;
 constexpr float kLn2Lo = 0x1.7f7d1cp-20f;
 
-// m - 1 with exp(x + lost) = 2^n m, for what the caller's x has rounded off; x ends at -150 and 89.
+// Returns m - 1 and sets *exponent to n, where exp(x + lost) = 2^n m. lost: what rounding took from
+// the caller's x. x is clamped to [-150, 89].
 template <class V> TT_INLINE V exp_rest(V x, V lost, V* exponent) {
   const V c = at_most(at_least(x, -150.0f), 89.0f);
   const V n = nearest(c * kLog2e);
@@ -37,11 +38,11 @@ template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
 }
 template <class V> TT_INLINE V exp_lanes(V x) {
   V n;
-  const V m = exp_parts(x, splat<V>(-0.0f), &n);  // adding -0 changes nothing and is left out
+  const V m = exp_parts(x, splat<V>(-0.0f), &n);  // adding -0 is a no-op that the compiler removes
   return scale(m, n);
 }
 
-// 2^x, the same with r = (x - n) ln2, where x - n is exact.
+// 2^x: as exp, with r = (x - n) ln2, where x - n is exact.
 template <class V> TT_INLINE V exp2_lanes(V x) {
   const V c = at_most(at_least(x, -151.0f), 129.0f);
   const V n = nearest(c);
@@ -53,9 +54,10 @@ template <class V> TT_INLINE V exp2_lanes(V x) {
   return scale(fma(r * r, p, r) + 1.0f, n);
 }
 
-// The same as exp in double; P: 2^-64. ln2's high part has 41 bits.
+// exp of doubles, the same way; P: 2^-64. ln2's high part has 41 bits.
 TT_INLINE double exp(double x) {
-  const double c = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
+  const double not_above = x > 710.0 ? 710.0 : x;
+  const double c = x < -746.0 ? -746.0 : not_above;
   const double shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52;
   const double n = shifted - 0x1.8p52;
   const double r = (c - n * 0x1.62e42fefa3000p-1) - n * 0x1.3de6af278ece6p-42;
@@ -73,9 +75,9 @@ TT_INLINE double exp(double x) {
   return y * power_of_two(half) * power_of_two(k - half);
 }
 
-// ---- sigmoid, tanh: quotients of e = exp(-t) = 2^n (1 + p), p = r + r^2 P(r); P: 2^-26 relative
-// to p ---- One Newton step on the quotient puts back the rounding errors of its parts, and of the
-// rough reciprocal.
+// ---- sigmoid, tanh ----
+// Quotients of e = exp(-t) = 2^n (1 + p), p = r + r^2 P(r); P: 2^-26 relative to p. One Newton step
+// on the quotient corrects the rounding of its parts and of the rough reciprocal.
 
 template <class V> TT_INLINE V expm1_series(V r) {  // P(r)
   const V r2 = r * r;
@@ -84,8 +86,8 @@ template <class V> TT_INLINE V expm1_series(V r) {  // P(r)
   return fma(r2, fma(r2, 0x1.6d99bep-10f, high), low);
 }
 
-// 1 / (1 + e) with t = x + lost, as s / (s + 1 + p), s = 2^-n: the result is (q - q excess) 2^n,
-// with a rough q.
+// sigmoid(x + lost) = 1 / (1 + e) = s / (s + 1 + p), s = 2^-n. Returns a rough q; the accurate result
+// is (q - q excess) 2^n.
 template <class V> TT_INLINE V sigmoid_rough(V x, V lost, V* excess, V* exponent) {
   const V t = at_most(at_least(x, -150.0f), 30.0f);
   const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent));
@@ -94,12 +96,12 @@ template <class V> TT_INLINE V sigmoid_rough(V x, V lost, V* excess, V* exponent
   const V p = fma(r * r, expm1_series(r), r);
   const V s = exp2_rounded(shifted, -60);
   const V q = rough_reciprocal(s + 1.0f + p);
-  *excess = fma(
-      q, p, fma(q, s, q - 1.0f));  // q (s + 1 + p) - 1; an s + 1 rounded before would be 1.6 ulp
+  // q (s + 1 + p) - 1; rounding s + 1 first would cost 1.6 ulp.
+  *excess = fma(q, p, fma(q, s, q - 1.0f));
   *exponent = n;
   return q;
 }
-// q for callers that scale last, so that subnormal results are rounded once.
+// The accurate q. Callers scale by 2^n last, so that a subnormal result is rounded once.
 template <class V> TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
   V excess;
   const V q = sigmoid_rough(x, lost, &excess, exponent);
@@ -108,11 +110,11 @@ template <class V> TT_INLINE V sigmoid_parts(V x, V lost, V* exponent) {
 template <class V> TT_INLINE V sigmoid_lanes(V x) {
   V n, excess;
   const V rough = sigmoid_rough(x, splat<V>(0), &excess, &n);
-  const V q = scale(rough, n);  // while the excess is being made
+  const V q = scale(rough, n);  // in parallel with the excess
   return fma(q, -excess, q);
 }
 
-// (1 - e) / (1 + e), t = 2|x|; h = e - 1, d = e + 1.
+// tanh(|x|) = (1 - e) / (1 + e), t = 2|x|; h = e - 1.
 template <class V> TT_INLINE V tanh_lanes(V x) {
   const V t = at_least(abs(x) * -2.0f, -20.0f);
   const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent));
@@ -162,14 +164,16 @@ TT_INLINE float log(float x) {
   q = fma(q, f, 0x1.555548p-2f);
   const float low = fma(f * f2, q, fma(f2, -0.5f, n * kLn2Lo));
   const float y = fma(n, kLn2Hi, f + low);
-  const float pole = x == 0 ? -__builtin_inff() : __builtin_nanf("");
-  return x > 0 ? (x < __builtin_inff() ? y : x) : x == x ? pole : x;
+  const float negative = x == x ? __builtin_nanf("") : x;
+  const float not_positive = x == 0 ? -__builtin_inff() : negative;
+  const float positive = x < __builtin_inff() ? y : x;
+  return x > 0 ? positive : not_positive;
 }
 
 // ---- sin, cos ----
 // x = n pi/2 + r, |r| <= pi/4, reduced in double; sin(r) = r + r^3 S(r^2): 2^-28, cos(r) = 1 -
-// r^2/2 + r^4 C(r^2): 2^-33. Only for |x| <= kEasyAngle; the loops send blocks with larger
-// arguments to the C library.
+// r^2/2 + r^4 C(r^2): 2^-33. Only for |x| <= kEasyAngle; loops use the C library
+// for blocks with larger arguments.
 constexpr float kEasyAngle = 0x1p30f;
 
 TT_INLINE float sin_or_cos(float x, int32_t quarter) {
@@ -202,7 +206,7 @@ TT_INLINE float cos(float x) { return sin_or_cos(x, 1); }
 TT_INLINE float sin_hard(float x) { return float(__builtin_sin(double(x))); }
 TT_INLINE float cos_hard(float x) { return float(__builtin_cos(double(x))); }
 
-// ---- the C library's, and single instructions ----
+// ---- from the C library, and single instructions ----
 
 TT_INLINE double log(double x) { return __builtin_log(x); }
 TT_INLINE double tanh(double x) { return __builtin_tanh(x); }
@@ -220,7 +224,7 @@ TT_INLINE double pow(double a, double b) { return __builtin_pow(a, b); }
 TT_INLINE float fmod(float a, float b) { return __builtin_fmodf(a, b); }
 TT_INLINE double fmod(double a, double b) { return __builtin_fmod(a, b); }
 TT_INLINE float hypot(float a, float b) {
-  const double s = __builtin_sqrt(double(a) * a + double(b) * b);  // free of overflow
+  const double s = __builtin_sqrt(double(a) * a + double(b) * b);  // cannot overflow
   const float inf = __builtin_inff();
   return __builtin_fabsf(a) == inf || __builtin_fabsf(b) == inf ? inf : float(s);
 }

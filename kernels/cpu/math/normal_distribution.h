@@ -1,5 +1,5 @@
-// The standard normal distribution of the host: normal_tail is 1 - Phi(|x|), to a few ulp
-// everywhere, and *bell exp(-x^2 / 2). Included by cpu/math.h.
+// The standard normal distribution. normal_tail(x, &bell) returns 1 - Phi(|x|), to a few ulp
+// everywhere, and sets bell to exp(-x^2 / 2). Included by math.h.
 #pragma once
 
 TT_ISA_BEGIN
@@ -12,7 +12,7 @@ TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
 }
 #endif
 
-// (1 + e) b c, about rounded once; *a is 1 + e.
+// (1 + e) b c with about one rounding; *a = 1 + e.
 TT_INLINE float product(float e, float b, float c, float* a) {
   *a = e + 1.0f;
   return float((double(e) + 1.0) * b * c);
@@ -25,8 +25,8 @@ TT_INLINE F32v product(F32v e, F32v b, F32v c, F32v* a) {
 }
 #endif
 
-// exp(-t^2 / 2) z P(z - 0.546875) = 2^n bell z P, z = 1 / (1 + 0.296875 t): 2^-27. Behind 15 both
-// are 0.
+// The tail as exp(-t^2 / 2) z P(z - 0.546875) = 2^n bell z P, where t = |x| and
+// z = 1 / (1 + 0.296875 t); P: 2^-27. Tail and bell are 0 beyond 15.
 template <class V> TT_INLINE V tail_parts(V x, V* bell, V* n) {
   const V t = at_most(abs(x), 15.0f);
   const V half = t * 0.5f;
@@ -63,8 +63,8 @@ template <class V> TT_INLINE V gelu_by_tail(V x) {
 }
 
 #if defined(__AVX512F__)
-// x Phi(x) on [-3.875, 4.125) by a polynomial around the nearest multiple of 1/4, in u = 4 x - n:
-// 2^-29. Row i: the coefficients of u^i, n = -15 ... 16. Outside, through the tail.
+// gelu is x Phi(x). On [-3.875, 4.125): a polynomial in u = 4 x - n around the nearest multiple n of
+// 1/4; its error is 2^-29. kRow[i]: the coefficients of u^i for n = -15 … 16. Elsewhere: by the tail.
 
 static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
 TT_INLINE F32v gelu(F32v x) {
@@ -138,8 +138,8 @@ TT_INLINE F32v gelu(F32v x) {
 }
 #endif
 
-// erfc(a) / 2 with a = t / sqrt(2); erfc is steep there, so what a rounds off goes back in.
-// Products of parts are exact.
+// The tail is erfc(a) / 2 with a = t / sqrt(2). erfc is steep, so the rounding error of a matters:
+// normal_lost returns it, by exact products of parts.
 TT_INLINE double normal_lost(double t, double a) {
   constexpr double kHi = 0x1.6a09e6p-1, kLo = 0x1.9fcef32422cbfp-27;
   const double split = t * 0x1.0000002p27;

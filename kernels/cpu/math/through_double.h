@@ -1,10 +1,10 @@
-// More real functions of the host. float: branch-free through double, where every step's error is
-// below 2^-28 of the result, so that only the final rounding counts (tests/cpp/math_ulp_test.cpp).
+// More real functions of the host. float: branch-free in double, where the error of every step is
+// below 2^-28 of the result, so that only the final rounding matters (tests/cpp/math_ulp_test.cpp).
 // double: the C library.
 //
-// Reductions as in cpu/math.h. The coefficients of log, sin and cos are Taylor's (of log in s = f /
-// (2 + f), after Cody & Waite); the others are tt's own interpolations in Chebyshev nodes, computed
-// in 50 digits. Included by cpu/math.h.
+// Reductions as in math.h. The coefficients of log, sin and cos are those of Taylor series (log in
+// s = f / (2 + f), after Cody & Waite); the others are tt's own interpolations at Chebyshev nodes,
+// computed in 50 digits. Included by math.h.
 #pragma once
 
 TT_ISA_BEGIN
@@ -19,7 +19,7 @@ TT_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a,
 #else
 TT_INLINE double mul_add(double a, double b, double c) { return a * b + c; }
 #endif
-// c0 + c1 x + …; recursion, since gcc vectorises no loop around a loop over coefficients.
+// c0 + c1 x + …, by recursion: gcc does not vectorise a loop that contains a loop over coefficients.
 TT_INLINE double polynomial(double, double c) { return c; }
 template <class... C> TT_INLINE double polynomial(double x, double c, C... more) {
   return mul_add(x, polynomial(x, more...), c);
@@ -27,7 +27,7 @@ template <class... C> TT_INLINE double polynomial(double x, double c, C... more)
 
 // ---- logarithms ----
 
-// x = 2^n m, m in [sqrt(1/2), sqrt(2)): log(m), to 2^-39. Only for normal x > 0.
+// Returns log(m) to 2^-39 and sets *n, where x = 2^n m, m in [sqrt(1/2), sqrt(2)). x > 0 is normal.
 TT_INLINE double log_of_part(double x, double* n) {
   constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u,
                      kFraction = 0xfffffffffffffu;
@@ -38,10 +38,12 @@ TT_INLINE double log_of_part(double x, double* n) {
   const double z = s * s;
   return 2.0 * s + s * z * polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13);
 }
-// y where x > 0 is finite, and what a logarithm is elsewhere.
+// y for finite x > 0, else the special value of a logarithm.
 TT_INLINE float log_or_special(double x, double y) {
-  const double pole = x == 0 ? -__builtin_inf() : __builtin_nan("");
-  return float(x > 0 ? (x < __builtin_inf() ? y : x) : x == x ? pole : x);
+  const double negative = x == x ? __builtin_nan("") : x;
+  const double not_positive = x == 0 ? -__builtin_inf() : negative;
+  const double positive = x < __builtin_inf() ? y : x;
+  return float(x > 0 ? positive : not_positive);
 }
 TT_INLINE float log2(float x) {
   double n;
@@ -107,7 +109,7 @@ TT_INLINE double asin_part(double s, double z) {
                             0x1.f208eb1ddd0fbp-6, 0x1.6a9e3262c37dbp-6, 0x1.3c5053c2afce1p-6,
                             0x1.64b97e009bd03p-8, 0x1.e0231588b1e55p-6);
 }
-// With a = |x| <= 1: asin(a), or for a > 1/2 half of acos(a).
+// For 0 <= a <= 1: asin(a), or half of acos(a) if a > 1/2.
 TT_INLINE double asin_or_half_acos(double a) {
   const double z = a > 0.5 ? (1.0 - a) * 0.5 : a * a;
   return asin_part(a > 0.5 ? __builtin_sqrt(z) : a, z);
@@ -120,9 +122,10 @@ TT_INLINE float asin(float x) {
 TT_INLINE float acos(float x) {
   const double a = __builtin_fabs(double(x));
   const double p = asin_or_half_acos(a);
-  return float(a > 0.5 ? (x < 0 ? kPi - 2.0 * p : 2.0 * p) : kHalfPi - __builtin_copysign(p, x));
+  const double outer = x < 0 ? kPi - 2.0 * p : 2.0 * p;
+  return float(a > 0.5 ? outer : kHalfPi - __builtin_copysign(p, x));
 }
-// t P(t^2) for t <= 1: 2^-33.
+// atan(t) = t P(t^2) for t <= 1; P: 2^-33.
 TT_INLINE float atan(float x) {
   const double a = __builtin_fabs(double(x));
   const double t = a > 1.0 ? 1.0 / a : a;
@@ -137,8 +140,7 @@ TT_INLINE float atan(float x) {
 
 // ---- erf, erfc ----
 
-// erfc(a), a >= 0, as exp(-a^2) u P(u), u = 3 / (3 + a): 2^-33 for a <= 10.2, behind which it is 0
-// as a float.
+// erfc(a) = exp(-a^2) u P(u), a >= 0, u = 3 / (3 + a): 2^-33 for a <= 10.2, beyond which a float is 0.
 TT_INLINE double erfc_part(double a) {
   const double u = 3.0 / (3.0 + a);
   const double p = polynomial(u, 0x1.8129b46355957p-3, 0x1.80e66e16f4c71p-3, 0x1.6eca80139e9dfp-3,
@@ -147,7 +149,7 @@ TT_INLINE double erfc_part(double a) {
                               -0x1.fec4f55796e72p-2, 0x1.7c0cf3bb2bfcdp-3, -0x1.c501e494e31b9p-6);
   return exp(-a * a) * u * p;
 }
-TT_INLINE float erf(float x) {  // x P(x^2) for |x| <= 1/2: 2^-36
+TT_INLINE float erf(float x) {  // x P(x^2) for |x| <= 1/2; P: 2^-36
   const double a = __builtin_fabs(double(x));
   const double z = a * a;
   const double small =
@@ -162,7 +164,7 @@ TT_INLINE float erfc(float x) {
 
 // ---- rounding to integers ----
 
-// Ties to even: behind 2^23 (2^52) a float (double) has no fraction.
+// Ties to even. A float (double) from 2^23 (2^52) on has no fraction.
 TT_INLINE float rint(float x) {
   const float a = __builtin_fabsf(x);
   const float y = (a + 0x1p23f) - 0x1p23f;
@@ -176,7 +178,7 @@ TT_INLINE double rint(double x) {
 TT_INLINE float ceil(float x) { return -floor(-x); }
 TT_INLINE double ceil(double x) { return -floor(-x); }
 
-// ---- the C library's ----
+// ---- from the C library ----
 
 #define TT_LIBM(name) \
   TT_INLINE double name(double x) { return __builtin_##name(x); }

@@ -1,12 +1,14 @@
-// multinomial: positions by weight, with replacement.
+// multinomial: samples positions by weight, with replacement.
+//   sums: (rows, n), weights that stage 0 replaces by their cumulative sums
+//   uniform: (rows, samples) in [0, 1); out: (rows, samples) positions
 #include "kernels/cpu/random/random.h"
 
 #include "plan/random_plan.h"
 
 TT_ISA_BEGIN
 
-// The first position whose sum exceeds x; a weight of 0 is never drawn.
-TT_INLINE int64_t position_of(const double* sums, int64_t n, double x) {
+// The first position whose cumulative sum exceeds x. A weight of 0 is never sampled.
+TT_INLINE int64_t sample_position(const double* sums, int64_t n, double x) {
   int64_t low = 0;
   int64_t high = n - 1;
   while (low < high) {
@@ -14,7 +16,7 @@ TT_INLINE int64_t position_of(const double* sums, int64_t n, double x) {
     if (sums[middle] > x) high = middle;
     else low = middle + 1;
   }
-  while (low > 0 && sums[low] == sums[low - 1]) low--;  // rounding took x to the whole sum
+  while (low > 0 && sums[low] == sums[low - 1]) low--;  // x was rounded up to the total
   return low;
 }
 
@@ -38,7 +40,7 @@ TT_KERNEL(multinomial)(const void* plan, int64_t begin, int64_t end) noexcept {
     const double* uniform = p.uniform + row * p.samples + first;
     int64_t* out = p.out + row * p.samples + first;
     for (int64_t i = 0; i < min(rest, kMultinomialBlock); i++)
-      out[i] = position_of(sums, p.n, uniform[i] * sums[p.n - 1]);
+      out[i] = sample_position(sums, p.n, uniform[i] * sums[p.n - 1]);
   }
   return TT_OK;
 }

@@ -1,4 +1,5 @@
-// Uniform, normal, Bernoulli and integer values, and dropout.
+// Uniform, normal, Bernoulli and integer values, and dropout. Element i is a function of seed, offset
+// and i (random_plan.h), so results depend on neither threads nor instruction set.
 #include "kernels/cpu/random/random.h"
 
 #include "kernels/cpu/math/math.h"
@@ -8,10 +9,10 @@
 
 TT_ISA_BEGIN
 
-constexpr int64_t kWords = 1024;  // words made at a time
+constexpr int64_t kWords = 1024;  // random words of one step
 
-// f(words, i, n): fills elements [i, i + n), n <= kWords / kPerValue; the words of whole groups are
-// there.
+// Calls f(words, i, n) to fill elements [i, i + n), n <= kWords / kPerValue. A value takes kPerValue
+// words; `words` is padded to whole groups.
 template <int kPerValue, class F>
 inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const F& f) {
   alignas(64) uint32_t words[kWords];
@@ -29,15 +30,15 @@ inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const 
 
 TT_INLINE char* element(const RandomPlan& p, int64_t i) { return p.out + i * kItemSize[p.dtype]; }
 
-// f32 results pass through `v` unless they can be written in place.
+// Where f32 results are computed: in the output, or in the buffer v, which write_back converts.
 TT_INLINE float* target(const RandomPlan& p, int64_t i, float* v) {
   return p.dtype == TT_F32 ? reinterpret_cast<float*>(element(p, i)) : v;
 }
-TT_INLINE void deliver(const RandomPlan& p, int64_t i, int64_t n, const float* v) {
+TT_INLINE void write_back(const RandomPlan& p, int64_t i, int64_t n, const float* v) {
   if (p.dtype != TT_F32) store_f32(element(p, i), 2, v, n, p.dtype);
 }
 
-// The double that has value number i of its sequence: both words, see random_plan.h.
+// The two words of value i (random_plan.h).
 struct TwoWords {
   uint32_t hi, lo;
 };
@@ -46,16 +47,15 @@ TT_INLINE TwoWords two_words(const uint32_t* words, int64_t i) {
   return {w[0], w[16]};
 }
 
-// Values to -log(1 - value) if they shall be exponential, then scaled and shifted; nothing to do
-// for the standard ones.
-template <class T> TT_NOINLINE void transformed(const RandomPlan& p, T* v, int64_t n) {
-  constexpr T kLeast = sizeof(T) == 8 ? T(0x1p-54) : T(0x1p-25);
+// In place: v = -log(1 - v) if p.exponential, then v * scale + shift.
+template <class T> TT_NOINLINE void transform(const RandomPlan& p, T* v, int64_t n) {
+  constexpr T kMin = sizeof(T) == 8 ? T(0x1p-54) : T(0x1p-25);
   const T scale = T(p.scale);
   const T shift = T(p.shift);
   if (p.exponential)
     for (int64_t i = 0; i < n; i++) {
       const T y = -math::log(T(1) - v[i]);
-      v[i] = max(y, kLeast);  // never 0
+      v[i] = max(y, kMin);  // never 0
     }
   if (scale != T(1) || shift != T(0))
     for (int64_t i = 0; i < n; i++) v[i] = v[i] * scale + shift;
@@ -67,7 +67,7 @@ struct Pair {
   float a, b;
 };
 
-// log(x) of a normal positive number: math::log less its special cases.
+// log(x) for a normal x > 0: math::log without its special cases.
 TT_INLINE float log_of_normal(float x) {
   const uint32_t u = bit_cast<uint32_t>(x) - 0x3f3504f3u;
   const float n = float(int32_t(u) >> 23);
@@ -86,14 +86,14 @@ TT_INLINE float log_of_normal(float x) {
   return math::fma(n, math::kLn2Hi, f + low);
 }
 
-// Box & Muller, Ann. Math. Stat. 29 (1958). The angle is 2 pi u; in quarter turns, k + f with |f|
-// <= 1/2, it is exact. Polynomials of sin and cos: those of cpu/math.h.
+// Box & Muller, Ann. Math. Stat. 29 (1958). The angle is 2 pi u, u = u24 / 2^24; in quarters of a
+// circle it is exactly k + f, |f| <= 1/2. The polynomials of sin and cos are those of math.h.
 TT_INLINE Pair box_muller(uint32_t w0, uint32_t w1) {
   const float u = float(int32_t(w0 >> 8) + 1) * 0x1p-24f;  // (0, 1]
   const float radius = __builtin_sqrtf(-2.0f * log_of_normal(u));
-  const int32_t turn = int32_t(w1 >> 8);
-  const int32_t k = (turn + (1 << 21)) >> 22;
-  const float x = float(turn - (k << 22)) * (0x1p-22f * 0x1.921fb6p+0f);
+  const int32_t u24 = int32_t(w1 >> 8);
+  const int32_t k = (u24 + (1 << 21)) >> 22;
+  const float x = float(u24 - (k << 22)) * (0x1p-22f * 0x1.921fb6p+0f);
   const float z = x * x;
   float s = 0x1.6cd5ecp-19f;
   s = math::fma(s, z, -0x1.a00f94p-13f);
@@ -112,8 +112,8 @@ TT_INLINE Pair box_muller(uint32_t w0, uint32_t w1) {
           radius * bit_cast<float>(bit_cast<uint32_t>(sine) ^ sin_sign)};
 }
 
-// Groups of 64 words to 64 values: words 0, 1 of a counter give values in their places, and so do
-// words 2, 3.
+// Converts each group of 64 words, [4][16], to as many floats: words l and 16 + l of each half give
+// values l and 16 + l.
 TT_NOINLINE void normals(float* out, const uint32_t* words, int64_t groups) {
   for (int64_t h = 0; h < 2 * groups; h++, words += 32, out += 32)
     for (int l = 0; l < 16; l++) {
@@ -123,6 +123,7 @@ TT_NOINLINE void normals(float* out, const uint32_t* words, int64_t groups) {
     }
 }
 
+// Four words of a counter give two doubles.
 TT_NOINLINE void normals(double* out, const uint32_t* words, int64_t groups) {
   for (int64_t g = 0; g < groups; g++, words += 64, out += 32)
     for (int l = 0; l < 16; l++) {
@@ -134,7 +135,7 @@ TT_NOINLINE void normals(double* out, const uint32_t* words, int64_t groups) {
     }
 }
 
-// ---- stores of small integers in any dtype ----
+// ---- integers, stored as any dtype ----
 
 template <class T> TT_NOINLINE void store_ints(char* out, const int64_t* v, int64_t n) {
   T* d = reinterpret_cast<T*>(out);
@@ -166,6 +167,7 @@ TT_NOINLINE void store_values(const RandomPlan& p, int64_t i, const int64_t* v, 
 
 // ---- dropout ----
 
+// out, mask, x, words: [n]. The mask is that of the elements that are kept.
 template <class T> inline void drop(T* __restrict out, uint8_t* __restrict mask,
                                     const T* __restrict x, const uint32_t* __restrict words,
                                     int64_t n, int32_t threshold, T scale) {
@@ -193,17 +195,19 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
       for (; k + 16 <= n; k += 16, words += 32)
         for (int l = 0; l < 16; l++) out[k + l] = uniform_f64(words[l], words[16 + l]);
       for (int l = 0; k < n; k++, l++) out[k] = uniform_f64(words[l], words[16 + l]);
-      transformed(p, reinterpret_cast<double*>(p.out) + i, n);
+      transform(p, reinterpret_cast<double*>(p.out) + i, n);
     });
   }
-  const int bits = p.dtype == TT_F32 || p.exponential ? 24 : p.dtype == TT_F16 ? 11 : 8;
-  const float step = bits == 24 ? 0x1p-24f : p.dtype == TT_F16 ? 0x1p-11f : 0x1p-8f;
+  // As many bits as the dtype's significand holds: no result is rounded up to 1.
+  int bits = p.dtype == TT_F16 ? 11 : 8;
+  if (p.dtype == TT_F32 || p.exponential) bits = 24;
+  const float step = math::power_of_two(-bits);
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     alignas(64) float v[kWords];
     float* out = target(p, i, v);
     for (int64_t k = 0; k < n; k++) out[k] = float(int32_t(words[k] >> (32 - bits))) * step;
-    transformed(p, out, n);
-    deliver(p, i, n, v);
+    transform(p, out, n);
+    write_back(p, i, n, v);
   });
 }
 
@@ -213,7 +217,7 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
     return for_words<2>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
       alignas(64) double v[kWords / 2];
       normals(v, words, (n + 31) / 32);
-      transformed(p, v, n);
+      transform(p, v, n);
       __builtin_memcpy(element(p, i), v, size_t(n) * 8);
     });
   }
@@ -221,10 +225,10 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
     alignas(64) float v[kWords];
     if (p.dtype == TT_F32 && n % 64 == 0) {
       normals(reinterpret_cast<float*>(p.out) + i, words, n / 64);
-      return transformed(p, reinterpret_cast<float*>(p.out) + i, n);
+      return transform(p, reinterpret_cast<float*>(p.out) + i, n);
     }
     normals(v, words, (n + 63) / 64);
-    transformed(p, v, n);
+    transform(p, v, n);
     store_f32(element(p, i), kItemSize[p.dtype], v, n, p.dtype);
   });
 }
@@ -261,7 +265,7 @@ TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept
     alignas(64) float x[kWords], v[kWords];
     load_f32(x, p.x + i * 2, 2, n, p.dtype);
     drop(v, p.mask + i, x, words, n, p.threshold, float(p.scale));
-    deliver(p, i, n, v);
+    write_back(p, i, n, v);
   });
 }
 

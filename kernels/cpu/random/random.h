@@ -1,4 +1,4 @@
-// Entry points over a RandomPlan and, last, a MultinomialPlan.
+// Entry points over a RandomPlan, and multinomial over a MultinomialPlan.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -17,7 +17,7 @@ TT_KERNEL(random_integers)
 (const void* plan, int64_t begin, int64_t end) noexcept;  // any real dtype
 TT_KERNEL(multinomial)(const void* plan, int64_t begin, int64_t end) noexcept;
 
-// The words of `groups` groups of 64, the first of which begins at `counter`.
+// Writes the words of `groups` groups of 64; the first group begins at `counter`.
 void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) noexcept;
 
 TT_ENTRY_END

@@ -1,5 +1,5 @@
-// Philox words of whole groups, vectorised: a 64-bit lane holds one 32-bit word in its lower half,
-// and whatever a product left in its upper half, which the next widening product ignores.
+// Vectorised Philox (functors/philox.h). A 64-bit lane holds one 32-bit word in its lower half; the
+// upper half holds what a multiplication left there, which the next widening one ignores.
 #pragma once
 
 #include "kernels/cpu/simd/virtual_lanes.h"
@@ -9,7 +9,7 @@ TT_ISA_BEGIN
 
 using U64v = Vec<uint64_t>;
 
-// Product of the lower halves.
+// Multiplies the lower halves of each lane.
 TT_INLINE U64v mul_low(U64v a, U64v b) {
 #if defined(__AVX512F__)
   return U64v(_mm512_maskz_mul_epu32(__mmask8(-1), __m512i(a), __m512i(b)));
@@ -23,8 +23,8 @@ TT_INLINE U64v mul_low(U64v a, U64v b) {
 #endif
 }
 
-// out[64 * kGroups]: the words of kGroups groups, the first of which begins at `counter`. keys: 2
-// per round.
+// out: [kGroups][64], the first group begins at `counter`; first: the counters of a group relative to
+// its beginning; keys: two per round.
 template <int kGroups>
 TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first, const U64v* keys) {
   constexpr int N = kPhiloxGroup / kLanes<uint64_t>;
@@ -35,7 +35,7 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
   const U64v low = splat(uint64_t(0xffffffffu));
   U64v c0[kAll], c1[kAll], c2[kAll], c3[kAll];
 #pragma GCC unroll 16
-  for (int v = 0; v < kAll; v++) {  // the first round, whose words 2 and 3 are zero
+  for (int v = 0; v < kAll; v++) {  // the first round: words 2 and 3 are zero
     const U64v c = first[v % N] + splat(counter + uint64_t(v / N * kPhiloxGroup));
     const U64v p0 = mul_low(c, m0);
     c0[v] = (c >> 32) ^ keys[0];
@@ -68,12 +68,13 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
   }
 }
 
-// out[64 groups]: the words of `groups` groups, the first of which begins at `counter`.
+// out: [groups][64]; the first group begins at `counter`.
 TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t counter,
                                      int64_t groups) {
   constexpr int L = kLanes<uint64_t>;
   constexpr int N = kPhiloxGroup / L;
-  constexpr int kHalf = N / 2;  // vectors of even blocks, then of odd ones
+  constexpr int kHalf =
+      N / 2;  // the first half of the vectors has even counters, the other odd ones
   U64v first[N], keys[2 * kPhiloxRounds];
   for (int v = 0; v < N; v++)
     for (int l = 0; l < L; l++)
@@ -84,9 +85,9 @@ TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t coun
     keys[2 * r] = splat(uint64_t(k0));
     keys[2 * r + 1] = splat(uint64_t(k1));
   }
-  constexpr int kStep = kLanes<uint64_t> == 8   ? 4
-                        : kLanes<uint64_t> == 4 ? 2
-                                                : 1;  // groups at once, measured
+  // Groups computed at once; measured.
+  constexpr int kNarrow = L == 4 ? 2 : 1;
+  constexpr int kStep = L == 8 ? 4 : kNarrow;
   int64_t g = 0;
   for (; g + kStep <= groups; g += kStep, counter += kStep * kPhiloxGroup, out += kStep * 64)
     philox_groups<kStep>(out, counter, first, keys);

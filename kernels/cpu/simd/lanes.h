@@ -1,6 +1,6 @@
-// The primitives of which cpu/math.h is written, for float and, where the build has AVX-512, for
-// its vectors: there a function over 16 lanes uses instructions that a loop over float cannot
-// (scaling by 2^n, approximate reciprocals).
+// The primitives of math/math.h, for float and, with AVX-512, for vectors of 16 lanes, which have
+// instructions that a vectorised loop over floats does not use (scaling by 2^n, approximate
+// reciprocals).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -30,11 +30,11 @@ TT_INLINE uint32_t f32_bits(float f) { return __builtin_bit_cast(uint32_t, f); }
 TT_INLINE double bits_f64(uint64_t u) { return __builtin_bit_cast(double, u); }
 TT_INLINE uint64_t f64_bits(double f) { return __builtin_bit_cast(uint64_t, f); }
 
-constexpr float kRound =
-    0x1.8p23f;  // adding it rounds to an integer, which then stands in the low bits
+// Adding kRound rounds to an integer, which is then in the low bits.
+constexpr float kRound = 0x1.8p23f;
 constexpr int32_t kRoundBits = 0x4b400000;
-constexpr float kRoundExponent =
-    kRound + 127;  // the same, and the low bits are those of a float's exponent
+// The same; the low bits are those of a float's exponent.
+constexpr float kRoundExponent = kRound + 127;
 
 TT_INLINE float power_of_two(int32_t n) { return bits_f32(uint32_t(n + 127) << 23); }
 TT_INLINE double power_of_two(int64_t n) { return bits_f64(uint64_t(n + 1023) << 52); }
@@ -44,19 +44,19 @@ template <> TT_INLINE float splat<float>(float x) { return x; }
 TT_INLINE float at_least(float a, float low) { return a < low ? low : a; }  // nan stays
 TT_INLINE float at_most(float a, float high) { return a > high ? high : a; }
 TT_INLINE float nearest(float x) { return (x + kRound) - kRound; }  // |x| < 2^22
-// x * 2^n for an integer n in [-252, 254], rounded once.
+// x * 2^n, rounded once, for an integer n in [-252, 254].
 TT_INLINE float scale(float x, float n) {
   const int32_t k = int32_t(f32_bits(n + kRound)) - kRoundBits;
   const int32_t half = k >> 1;
   return x * power_of_two(half) * power_of_two(k - half);
 }
-// 2^n for n = shifted - kRoundExponent, an integer below 128, or 2^low if n is less; low >= -126.
+// 2^max(n, low), where n = shifted - kRoundExponent is an integer below 128, and low >= -126.
 TT_INLINE float exp2_rounded(float shifted, int32_t low) {
   const int32_t n = int32_t(f32_bits(shifted));
-  const int32_t least = kRoundBits + 127 + low;
-  return bits_f32(uint32_t(max(least, n)) << 23);
+  const int32_t low_bits = kRoundBits + 127 + low;
+  return bits_f32(uint32_t(max(low_bits, n)) << 23);
 }
-// 1 / d to 2^-14 or better.
+// 1 / d with a relative error of at most 2^-14.
 TT_INLINE float rough_reciprocal(float d) { return 1.0f / d; }
 TT_INLINE float abs(float x) { return __builtin_fabsf(x); }
 TT_INLINE float with_sign(float x, float s) { return __builtin_copysignf(x, s); }
@@ -69,9 +69,8 @@ template <> TT_INLINE F32v splat<F32v>(float x) { return _mm512_set1_ps(x); }
 TT_INLINE F32v fma(F32v a, F32v b, F32v c) { return _mm512_fmadd_ps(a, b, c); }
 TT_INLINE F32v fma(F32v a, float b, F32v c) { return _mm512_fmadd_ps(a, splat<F32v>(b), c); }
 TT_INLINE F32v fma(F32v a, F32v b, float c) { return _mm512_fmadd_ps(a, b, splat<F32v>(c)); }
-TT_INLINE F32v at_least(F32v a, float low) {
-  return _mm512_max_ps(splat<F32v>(low), a);
-}  // the second operand if unordered
+// Both return the second operand if one is NaN.
+TT_INLINE F32v at_least(F32v a, float low) { return _mm512_max_ps(splat<F32v>(low), a); }
 TT_INLINE F32v at_most(F32v a, float high) { return _mm512_min_ps(splat<F32v>(high), a); }
 TT_INLINE F32v nearest(F32v x) {
   return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

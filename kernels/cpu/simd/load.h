@@ -28,7 +28,7 @@ template <class To, class From> TT_INLINE To bit_cast(From x) {
   return y;
 }
 
-// The exponent is moved by a product, which also normalises denormals.
+// A multiplication moves the exponent and normalises subnormals.
 TT_INLINE float widen(F16 h) {
   const uint32_t mag = uint32_t(h.bits & 0x7fff) << 13;
   const uint32_t f = bit_cast<uint32_t>(bit_cast<float>(mag) * 0x1p112f);
@@ -37,7 +37,7 @@ TT_INLINE float widen(F16 h) {
 }
 TT_INLINE float widen(BF16 h) { return bit_cast<float>(uint32_t(h.bits) << 16); }
 
-// Both round to nearest, ties to even; every NaN becomes a quiet one.
+// Both round to nearest, ties to even. A NaN becomes a quiet NaN.
 TT_INLINE F16 narrow_f16(float x) {
   const uint32_t all = bit_cast<uint32_t>(x);
   const uint32_t sign = all & 0x80000000u;
@@ -45,7 +45,8 @@ TT_INLINE F16 narrow_f16(float x) {
   const uint32_t normal = (m + 0xc8000fffu + (m >> 13 & 1)) >> 13;
   const uint32_t tiny = bit_cast<uint32_t>(bit_cast<float>(m) + 0.5f) - 0x3f000000u;
   const uint32_t huge = m > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  const uint32_t r = m >= 0x47800000u ? huge : m < 0x38800000u ? tiny : normal;
+  const uint32_t finite = m < 0x38800000u ? tiny : normal;
+  const uint32_t r = m >= 0x47800000u ? huge : finite;
   return {uint16_t(r | sign >> 16)};
 }
 TT_INLINE BF16 narrow_bf16(float x) {
@@ -54,7 +55,7 @@ TT_INLINE BF16 narrow_bf16(float x) {
   return {uint16_t((b & 0x7fffffffu) > 0x7f800000u ? (b >> 16 | 0x40u) : r)};
 }
 
-// D convert<D>(stored value); uint8_t is the logical compute type: 1 iff the value is not zero.
+// To<D>::from(stored value) converts to compute type D. uint8_t is the logical type: 1 iff nonzero.
 template <class D> struct To {
   template <class S> static TT_INLINE D from(S x) { return D(x); }
   static TT_INLINE D from(Bool x) { return D(x.bits != 0); }
@@ -97,8 +98,7 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// What reads elements for a compute type, and the dtype that it has in memory without conversion
-// (0: none).
+// The loading function of a compute type, and the dtype that needs no conversion (0: none).
 template <class D> struct Loads;
 template <> struct Loads<float> {
   static constexpr LoadRun run = load_f32;

@@ -1,8 +1,8 @@
 // Attributes of vector loops.
 #pragma once
 
-// The iterations of the next loop are independent: an output may be an input, element by element,
-// but nothing else overlaps.
+// Declares the iterations of the next loop independent: an output may be an input, element by
+// element, but nothing else overlaps.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // loops that call the C library stay scalar
 #define TT_VECTORIZE _Pragma("clang loop vectorize(assume_safety) interleave(enable)")

@@ -1,12 +1,12 @@
-// Sums that go on for long, of rows and columns.
+// RunningSum: a sum of arbitrarily many numbers, for cumulative sums.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
 
 TT_ISA_BEGIN
 
-// A sum that goes on for long: in double for floats; in a pair of doubles, the second of which
-// holds what the first one lost, for doubles; modulo 2^64 for integers.
+// float: in double. double: compensated, `lost` being the sum of the rounding errors. int64: modulo
+// 2^64. with(x) is the sum after x, rounded.
 template <class V> struct RunningSum;
 template <> struct RunningSum<float> {
   using Part = double;
@@ -23,7 +23,7 @@ template <> struct RunningSum<double> {
     const double rounded = next - sum;
     const double error = (sum - (next - rounded)) + (x - rounded);
     sum = next;
-    lost = next - next == 0 ? lost + error : 0;  // of an infinite sum nothing is known but that
+    lost = next - next == 0 ? lost + error : 0;  // infinite sums have no error
   }
   TT_INLINE void add(const RunningSum& s) {
     add(s.sum);

@@ -1,5 +1,4 @@
-// Stores that go past the caches: for outputs so large that nothing of them would be found there
-// anyway.
+// Non-temporal stores, for outputs so large that the caches could not keep them anyway.
 #pragma once
 
 #include "base/cpuid.h"
@@ -10,7 +9,7 @@
 
 TT_ISA_BEGIN
 
-// Outputs of no more bytes never stream, whatever the cache.
+// Outputs up to this size are never streamed, whatever the cache.
 constexpr int64_t kStreamCandidate = 4 << 20;
 
 TT_INLINE bool worth_streaming(int64_t bytes) {
@@ -21,7 +20,7 @@ TT_INLINE bool worth_streaming(int64_t bytes) {
 
 TT_INLINE bool is_line_aligned(const void* p) { return (reinterpret_cast<uintptr_t>(p) & 63) == 0; }
 
-// dst is aligned to 64 bytes. Ends with plain stores if bytes is no multiple of 64.
+// dst is aligned to 64 bytes. A rest below a whole vector is stored normally.
 TT_INLINE void stream_copy(char* dst, const char* src, int64_t bytes) {
   int64_t i = 0;
 #if defined(__AVX512F__)
@@ -39,7 +38,7 @@ TT_INLINE void stream_copy(char* dst, const char* src, int64_t bytes) {
   if (i < bytes) __builtin_memcpy(dst + i, src + i, size_t(bytes - i));
 }
 
-// Streamed stores are ordered before what follows.
+// Orders streamed stores before what follows.
 TT_INLINE void stream_fence() {
 #if defined(__SSE2__)
   _mm_sfence();

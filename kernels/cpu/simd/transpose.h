@@ -1,5 +1,4 @@
-// Transposition of a matrix of 1-, 2-, 4-, 8- or 16-byte elements, tile by tile in vector
-// registers.
+// Transposes a matrix of 1-, 2-, 4-, 8- or 16-byte elements, tile by tile in vector registers.
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
@@ -19,8 +18,8 @@ template <class T, int n> struct Row {
   typedef T type __attribute__((vector_size(sizeof(T) * n)));
 };
 
-// Halves of the riffle a0 b0 a1 b1 ….
-template <class V, int n> TT_INLINE V riffle(V a, V b, bool high) {
+// The low or high half of a0 b0 a1 b1 ….
+template <class V, int n> TT_INLINE V interleave(V a, V b, bool high) {
   if constexpr (n == 2)
     return high ? __builtin_shufflevector(a, b, 1, 3) : __builtin_shufflevector(a, b, 0, 2);
   else if constexpr (n == 4)
@@ -36,7 +35,7 @@ template <class V, int n> TT_INLINE V riffle(V a, V b, bool high) {
                                           23);
 }
 
-// n x n elements; log2(n) rounds of riffling row i with row i + n/2 transpose them.
+// Transposes an n x n tile: interleaves row i with row i + n/2, log2(n) times.
 template <class T, int n>
 TT_INLINE void transpose_tile(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   using V = typename Row<T, n>::type;
@@ -47,8 +46,8 @@ TT_INLINE void transpose_tile(char* dst, int64_t dst_stride, const char* src, in
   for (int round = 1; round < n; round *= 2) {
 #pragma GCC unroll 16
     for (int i = 0; i < n / 2; i++) {
-      b[2 * i] = riffle<V, n>(a[i], a[i + n / 2], false);
-      b[2 * i + 1] = riffle<V, n>(a[i], a[i + n / 2], true);
+      b[2 * i] = interleave<V, n>(a[i], a[i + n / 2], false);
+      b[2 * i + 1] = interleave<V, n>(a[i], a[i + n / 2], true);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < n; i++) a[i] = b[i];
@@ -58,8 +57,8 @@ TT_INLINE void transpose_tile(char* dst, int64_t dst_stride, const char* src, in
 }
 
 #if defined(__AVX512F__)
-// Riffles that stay within 128 bits, then moves of 128-bit quarters: half the time of riffling
-// whole registers.
+// Interleaves within 128 bits, then moves 128-bit quarters: half the time of interleaving whole
+// registers.
 template <> TT_INLINE void transpose_tile<uint32_t, 16>(char* dst, int64_t dst_stride,
                                                         const char* src, int64_t src_stride) {
   __m512i a[16], b[16];
@@ -110,7 +109,7 @@ template <class T> void transpose(char* dst, int64_t dst_stride, const char* src
   constexpr int64_t kItem = sizeof(T);
   constexpr bool kVector = kItem == 4 || kItem == 8;
   constexpr int64_t n = kVector ? kTileBytes / kItem : 16;
-  for (int64_t r = 0; r < rows; r += n) {  // runs of whole output lines
+  for (int64_t r = 0; r < rows; r += n) {  // whole rows of the output
     const int64_t nr = min(rows - r, n);
     for (int64_t c = 0; c < cols; c += n) {
       const int64_t nc = min(cols - c, n);

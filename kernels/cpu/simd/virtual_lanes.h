@@ -1,5 +1,5 @@
-// Native vectors of this ISA and 64 virtual lanes over them: what reductions and row kernels are
-// written in.
+// Vectors of this ISA, and 64 virtual lanes made of them. Reductions and row kernels add in these
+// lanes, so that their results do not depend on the ISA.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -9,7 +9,7 @@ TT_ISA_BEGIN
 using F32v = Vec<float>;
 using I32v = Vec<int32_t>;
 
-// x > m ? x : m, so a NaN in x is passed over. (The unmasked intrinsics of gcc 12 warn of their own
+// x > m ? x : m: a NaN in x is skipped. (The unmasked intrinsics of gcc 12 warn of their own
 // undefined operand.)
 TT_INLINE F32v vmax(F32v x, F32v m) {
 #if defined(__AVX512F__)
@@ -76,7 +76,7 @@ TT_INLINE float vfma(float a, float b, float c) { return __builtin_fmaf(a, b, c)
 TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
 #endif
 
-// 64 lanes of T: the unit in which every sum is kept, whatever the ISA's width.
+// 64 lanes of T, in which every sum is kept, whatever the ISA's width.
 constexpr int kBlockLanes = 64;
 template <class T> struct Lanes {
   static constexpr int kN = kBlockLanes / kLanes<T>;
@@ -94,8 +94,8 @@ template <class T> struct Lanes {
 #pragma GCC unroll 32
     for (int i = 0; i < kN; i++) v[i] += o.v[i];
   }
-  // Joins lane l with lane l + 32, then l + 16, … until `parts` lanes (1, or 2 for complex numbers)
-  // are left in out.
+  // Adds lane l + 32 to lane l, then l + 16, …, until `parts` lanes are left (1, or 2 for complex
+  // numbers): out[parts].
   TT_INLINE void fold(T* out, int parts) const {
     Vec<T> a[kN];
 #pragma GCC unroll 32
@@ -110,11 +110,13 @@ template <class T> struct Lanes {
     if (parts == 2) {
       out[0] = two[0];
       out[1] = two[1];
-    } else out[0] = two[0] + two[1];
+    } else {
+      out[0] = two[0] + two[1];
+    }
   }
 };
 
-// The last n < 64 elements of a run as lanes: vector k of them, `fill` where they are missing.
+// The last n < 64 elements of a run, padded with `fill` to 64 lanes; get(k) is vector k of them.
 template <class T> struct LastLanes {
   alignas(64) T lane[kBlockLanes];
 
@@ -149,8 +151,8 @@ template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n)
   for (int k = 0; k < acc->kN; k++) acc->v[k] += last.get(k);
 }
 
-// Adds p[0 … n) onto the lanes, element i to lane i mod 64, 1024 elements summed on their own at a
-// time.
+// Adds p[0 … n) to the lanes, element i to lane i % 64. Groups of 1024 elements are summed on their
+// own first.
 template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
   constexpr int64_t kGroup = 16 * kBlockLanes;
   int64_t i = 0;
@@ -167,7 +169,7 @@ template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n
   *acc = high;
 }
 
-// The sum that add_run() and fold() give, of fewer elements than its group.
+// The result of add_run() and fold() for fewer elements than a group.
 constexpr int64_t kFewToSum = 1024;
 template <class T> TT_INLINE T sum_few(const T* p, int64_t n) {
   Lanes<T> acc;
@@ -180,7 +182,7 @@ template <class T> TT_INLINE T sum_few(const T* p, int64_t n) {
   return r;
 }
 
-// Pairwise sum of a sequence of Lanes: block k meets block k ^ 1 first, as in a binary counter.
+// Pairwise sum of a sequence of Lanes: level i holds the sum of 2^i of them, as a binary counter.
 template <class T> struct Cascade {
   static constexpr int kLevels = 40;
   int64_t count = 0;
