@@ -151,6 +151,11 @@ struct Clamp {  // param 0 = min, param 1 = max, each may be absent; max wins
     run(ClampNumbers{});
   }
 };
+struct ClampTensor {  // no operator yet: tested by tests/cpp/elementwise_extra.h
+  template <class T> static TT_FN T op(T a, T low, T high, const Param<T>&) {
+    return a == a ? at_most(at_least(a, low), high) : a;
+  }
+};
 
 // ---- powers ----
 
@@ -217,6 +222,9 @@ struct PowScalar {  // a ** param 0; the exponents that PyTorch treats apart hav
     }
     run(PowAny{});
   }
+};
+struct PowScalarBase {  // param 0 ** a; no operator yet: tested by tests/cpp/elementwise_extra.h
+  template <class T> static TT_FN T op(T a, const Param<T>& p) { return Pow::op(p.v[0], a, p); }
 };
 
 struct Atan2 {  // the angle of the point (x, y) in (-pi, pi], with the signs of zeros and
