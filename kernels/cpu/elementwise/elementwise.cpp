@@ -1,5 +1,9 @@
-// The engine behind every elementwise kernel: whatever the strides and dtypes, the functor's loop
-// sees arrays of its own types. What is not one already goes through blocks on the stack.
+// run_elementwise: gives a functor's loop contiguous arrays of its own types, whatever the strides and
+// dtypes of the plan. Operands that are not such arrays are copied through blocks on the stack.
+//
+//   run_few      dense, at block_n kBlockBytes / 16 elements
+//   run_dense    dense; scalars are expanded to a block, large outputs are streamed
+//   run_strided  everything else: fetch inputs to blocks, compute, store the block
 #include "kernels/cpu/elementwise/elementwise.h"
 
 #include "kernels/cpu/simd/stream.h"
@@ -8,15 +12,13 @@
 TT_ISA_BEGIN
 
 constexpr int kMaxInputs = kMaxOperands - 1;
-// Rows shorter than this are gathered several to a block.
+// Several rows shorter than this are gathered into one block.
 constexpr int64_t kShortRow = 64;
 
-TT_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 TT_INLINE int32_t native_of(uint32_t native, int k) { return int32_t(native >> (8 * k) & 0xff); }
 
-// ---- dense plans: runs of unit stride, or one scalar element ----
+// ---- dense plans: every operand is contiguous, or one scalar ----
 
-// At most kBlock elements (fewer of 16 bytes), with scalars: the way of tiny tensors.
 int32_t run_few(const ElementPlan& plan, int64_t begin, int64_t end, Block block, uint32_t native) {
   alignas(64) char scalar[kMaxInputs][kBlockBytes];
   const char* in[kMaxOperands] = {};
@@ -45,13 +47,13 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
     in_place |= k > 0 && plan.ptr[k] == plan.ptr[0];
   }
   const int64_t n = end - begin;
-  const int64_t most = block_elements(widest);
+  const int64_t block_n = block_elements(widest);
   for (int k = 1; k < plan.n_operands; k++) {
     in[k] = plan.ptr[k] + begin * item[k];
     if (!plan.scalar_in[k]) continue;
-    fill_block(scalar[k - 1], plan.ptr[k], least(most, n), item[k]);
+    fill_block(scalar[k - 1], plan.ptr[k], min(block_n, n), item[k]);
     in[k] = scalar[k - 1];
-    item[k] = 0;  // the block stays
+    item[k] = 0;  // in[k] does not advance
     any_scalar = true;
   }
   char* out = plan.ptr[0] + begin * item[0];
@@ -62,8 +64,8 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
   }
   // A streamed run starts with a short block that ends on a cache line.
   const int64_t head = (64 - int64_t(reinterpret_cast<uintptr_t>(out) & 63)) / item[0];
-  for (int64_t i = 0, m = stream ? least(head, n) : least(most, n); i < n;
-       i += m, m = least(most, n - i)) {
+  int64_t m = min(stream ? head : block_n, n);
+  for (int64_t i = 0; i < n; i += m, m = min(block_n, n - i)) {
     const bool past_cache = stream && is_line_aligned(out);
     block(plan, past_cache ? buffer : out, in[1], in[2], in[3], m);
     if (past_cache) stream_copy(out, buffer, m * item[0]);
@@ -76,7 +78,8 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
 
 // ---- all other plans ----
 
-// Copies m elements, from position w on, between operand k and a block; rows may be short.
+// Copies m elements from position w on between operand k and a block (kGather: to the block). Meant
+// for short rows: whole rows are copied by a loop over dimension 1.
 template <class T, bool kGather> void move_rows(const Walk& w, int k, char* block, int64_t m) {
   const ElementPlan& p = *w.plan;
   const int64_t* stride = p.stride[k];
@@ -84,26 +87,26 @@ template <class T, bool kGather> void move_rows(const Walk& w, int k, char* bloc
   for (int d = 0; d < p.ndim; d++) index[d] = w.index[d];
   auto* b = reinterpret_cast<T*>(block);
   char* at = w.at[k];
-  auto move = [&](int64_t n)
-                  TT_INLINE_LAMBDA {  // the next n elements of a row, without moving `at`
-                    for (int64_t i = 0; i < n; i++) {
-                      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
-                      else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
-                    }
-                    b += n;
-                  };
-  const int64_t first = least(m, p.size[0] - index[0]);
+  // The next n elements of a row, without moving `at`.
+  auto move = [&](int64_t n) TT_INLINE_LAMBDA {
+    for (int64_t i = 0; i < n; i++) {
+      if constexpr (kGather) b[i] = *reinterpret_cast<const T*>(at + i * stride[0]);
+      else *reinterpret_cast<T*>(at + i * stride[0]) = b[i];
+    }
+    b += n;
+  };
+  const int64_t first = min(m, p.size[0] - index[0]);
   move(first);
   at -= index[0] * stride[0];
   m -= first;
-  while (m > 0) {  // at the end of a row, with elements to come: some dimension has a next index
+  while (m > 0) {  // at the end of a row that is not the last: some dimension has a next index
     for (int d = 1;; d++) {
       at += stride[d];
       if (++index[d] < p.size[d]) break;
       at -= index[d] * stride[d];
       index[d] = 0;
     }
-    const int64_t rows = least(m / p.size[0], p.size[1] - index[1]);
+    const int64_t rows = min(m / p.size[0], p.size[1] - index[1]);
     for (int64_t r = 0; r < rows; r++, at += stride[1]) move(p.size[0]);
     index[1] += rows;
     m -= rows * p.size[0];
@@ -111,7 +114,7 @@ template <class T, bool kGather> void move_rows(const Walk& w, int k, char* bloc
       move(m);
       return;
     }
-    at -= stride[1];  // back to the row just done
+    at -= stride[1];  // back to the last row copied
     index[1]--;
   }
 }
@@ -127,15 +130,16 @@ void move_rows(const Walk& w, int k, char* block, int64_t m, int64_t itemsize) {
   }
 }
 
+// The operands of a strided plan at one position, and their blocks.
 struct Strided {
   const ElementPlan& plan;
   uint32_t native;
   bool short_rows;          // blocks span rows
-  bool unit[kMaxOperands];  // within a block the operand has unit stride
-  const char* filled[kMaxOperands] =
-      {};  // the element that operand's block repeats, as far as filled_n
+  bool unit[kMaxOperands];  // the operand has unit stride within a block
+  // If the operand is broadcast: the element that its block repeats, filled_n times.
+  const char* filled[kMaxOperands] = {};
   int64_t filled_n[kMaxOperands] = {};
-  int64_t most;  // elements of a block
+  int64_t block_n;  // elements of a block
   Walk w;
   alignas(64) char block[kMaxOperands][kBlockBytes];
   char raw[kBlockBytes];
@@ -152,12 +156,12 @@ struct Strided {
       unit[k] = short_rows ? is_linear(p, k) : p.stride[k][0] == stored;
       all_direct &= direct(k);
     }
-    most = all_direct ? INT64_MAX : block_elements(widest);
+    block_n = all_direct ? INT64_MAX : block_elements(widest);
   }
 
   TT_INLINE bool direct(int k) const { return unit[k] && plan.dtype[k] == native_of(native, k); }
 
-  // m elements of input k as an array of its native dtype.
+  // Returns m elements of input k as an array of its native dtype.
   TT_INLINE const char* fetch(int k, int64_t m) {
     if (direct(k)) return w.at[k];
     const int32_t dtype = plan.dtype[k];
@@ -190,7 +194,10 @@ struct Strided {
     const int64_t stored = kItemSize[dtype];
     if (unit[0]) return convert_block(w.at[0], dtype, block[0], as, m);
     char* from = block[0];
-    if (dtype != as) convert_block(from = raw, dtype, block[0], as, m);
+    if (dtype != as) {
+      from = raw;
+      convert_block(from, dtype, block[0], as, m);
+    }
     if (short_rows) move_rows<false>(w, 0, from, m, stored);
     else scatter(w.at[0], plan.stride[0][0], from, m, stored);
   }
@@ -201,8 +208,8 @@ int32_t run_strided(const ElementPlan& plan, int64_t begin, int64_t end, Block b
   Strided s(plan, native);
   s.w.start(plan, begin);
   for (int64_t i = begin; i < end;) {
-    int64_t m = least(s.most, end - i);
-    if (!s.short_rows) m = least(m, s.w.row_left());
+    int64_t m = min(s.block_n, end - i);
+    if (!s.short_rows) m = min(m, s.w.row_left());
     const char* in[kMaxOperands] = {};
     for (int k = 1; k < plan.n_operands; k++) in[k] = s.fetch(k, m);
     const bool direct = s.direct(0);

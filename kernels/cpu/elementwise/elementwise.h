@@ -1,5 +1,5 @@
-// The elementwise engine: a functor becomes one loop per compute type (Block); run_elementwise
-// feeds it blocks.
+// The elementwise engine: a functor becomes one loop per compute type (Block), over contiguous arrays
+// of this type. A dense plan runs it directly; otherwise run_elementwise calls it block by block.
 //
 // A file <family>.cpp of this folder includes this header, the functors, and the generated list
 // kernels/functors/gen/<family>.inc, each line of which defines one kernel (TT_ELEMENTWISE below).
@@ -14,8 +14,8 @@
 
 TT_ENTRY_BEGIN
 
-// Computes n elements of unit stride and native dtype; unused inputs are ignored. out may be an
-// input, else no overlap.
+// Computes n contiguous elements of native dtype; unused inputs are ignored. out may be an input;
+// arrays do not overlap otherwise.
 using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
                        const char* c, int64_t n);
 
@@ -24,7 +24,7 @@ int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Blo
                         uint32_t native) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
-// One function over n doubles: the block of every functor with a kVector.
+// Maps one function over n doubles, for functors with a kVector.
 void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
 
 TT_ENTRY_END
@@ -60,8 +60,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   static constexpr int64_t kOutSize = sizeof(Out);
   template <int i> static constexpr int64_t kInSize = is_bool<i> ? 1 : sizeof(T);
 
-  // The scalars; the moving functors know T only by its size, so theirs are encoded as the plan's
-  // dtype.
+  // The scalars of the call. Functors of the set `all` (kMoves) know T by its size only: theirs are
+  // encoded as the plan's dtype.
   static TT_INLINE Param<T> param(const ElementPlan& plan) {
     if constexpr (kMoves) {
       Param<T> p = {};
@@ -92,8 +92,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   }
 
 #if defined(__AVX512F__)
-  // float through vectors; the tail is a vector with lanes to spare, so no value depends on its
-  // place.
+  // Floats as vectors. The tail is a partial vector, so that no value depends on its position.
   static TT_INLINE void lanes_loop(char* out, const char* a, int64_t n) {
     auto* o = reinterpret_cast<float*>(out);
     const auto* s = reinterpret_cast<const float*>(a);
@@ -110,8 +109,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
   static constexpr bool kHasVector = __is_same(T, double) && requires { F::kVector; };
 
-  // A functor whose op does not hold everywhere: blocks with a hard element take the scalar way. An
-  // easy element has the same value in both.
+  // For functors with is_hard: a block with a hard element is computed by a scalar loop. An easy element
+  // has the same value in both loops.
   static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
     for (int64_t m; n > 0; n -= m, a += m * int64_t(sizeof(T)), out += m * int64_t(sizeof(T))) {
       m = min(n, kBlock);
@@ -161,7 +160,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   }
 };
 
-// Truth values: whatever the compute dtype, operands convert to bool.
+// Logical operators: operands of any dtype are converted to bool.
 template <class F, int kArity, OutKind kOut>
 TT_INLINE int32_t dispatch(Set<bool>, const ElementPlan& plan, int64_t begin, int64_t end) {
   return Loop<F, bool, kArity, kOut, false>::run(plan, begin, end, TT_BOOL);
@@ -170,10 +169,13 @@ TT_INLINE int32_t dispatch(Set<bool>, const ElementPlan& plan, int64_t begin, in
 template <class F, int kArity, OutKind kOut, class... Ts>
 TT_INLINE int32_t dispatch(Set<Ts...>, const ElementPlan& plan, int64_t begin, int64_t end) {
   int32_t status = TT_INTERNAL;
-  (void)((plan.compute == Traits<Ts>::kDtype &&
-          (status = Loop<F, Ts, kArity, kOut, false>::run(plan, begin, end, Traits<Ts>::kDtype),
-           true)) ||
-         ...);
+  const auto run_if = [&]<class T>(T) TT_INLINE_LAMBDA {
+    constexpr int32_t kDtype = Traits<T>::kDtype;
+    if (plan.compute != kDtype) return false;
+    status = Loop<F, T, kArity, kOut, false>::run(plan, begin, end, kDtype);
+    return true;
+  };
+  (void)(run_if(Ts{}) || ...);
   return status;
 }
 
@@ -193,8 +195,7 @@ TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64
 
 TT_ISA_END
 
-// One kernel: its name, functor, number of inputs, compute types (Set_…) and whether the output is
-// bool.
+// Defines a kernel: its name, functor, number of inputs, compute set (Set_…) and output (same or bool).
 #define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)               \
   TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept {        \
     return dispatch<functor, arity, kOut_##out_kind>(                             \

@@ -1,4 +1,10 @@
-// The copy kernel: any dtype to any dtype, any strides.
+// run_copy: any dtype to any dtype, any strides. Paths, the first that fits:
+//   dense                         memcpy, streamed if large; or one element repeated
+//   rows of one dtype, both       copy_plain_rows
+//     contiguous in dimension 0
+//   output contiguous in          copy_crossed_rows (d is 1), copy_crossed_block: transpositions
+//     dimension 0, source in d
+//   otherwise                     copy_row, through blocks
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/stream.h"
 #include "kernels/cpu/simd/transpose.h"
@@ -6,20 +12,18 @@
 
 TT_ISA_BEGIN
 
-TT_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 void copy_run(char* dst, const char* src, int64_t bytes, bool stream) {
   if (!stream) {
     __builtin_memcpy(dst, src, size_t(bytes));
     return;
   }
-  const int64_t head = least(bytes, -int64_t(reinterpret_cast<uintptr_t>(dst)) & 63);
+  const int64_t head = min(bytes, -int64_t(reinterpret_cast<uintptr_t>(dst)) & 63);
   __builtin_memcpy(dst, src, size_t(head));
   stream_copy(dst + head, src + head, bytes - head);
   stream_fence();
 }
 
-// m elements of a row, through a block if the dtype changes.
+// Copies m elements of a row, through a block if the dtype changes.
 void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   alignas(64) char block[2][kBlockBytes];
   const int64_t to = kItemSize[p.dtype[0]];
@@ -29,9 +33,9 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   const bool same = p.dtype[0] == p.dtype[1];
   if (same && dst_stride == to) return gather(dst, src, src_stride, m, to);
   if (same && src_stride == to) return scatter(dst, dst_stride, src, m, to);
-  const int64_t most = block_elements(max(to, from));
+  const int64_t block_n = block_elements(max(to, from));
   for (int64_t n; m > 0; m -= n, dst += n * dst_stride, src += n * src_stride) {
-    n = least(m, most);
+    n = min(m, block_n);
     const char* s = src;
     if (src_stride != from) {
       gather(block[0], src, src_stride, n, from);
@@ -44,7 +48,7 @@ void copy_row(const ElementPlan& p, char* dst, const char* src, int64_t m) {
   }
 }
 
-// bytes of one row; short rows spare the call of memcpy.
+// Copies the bytes of one row; short rows without a call of memcpy.
 TT_INLINE void copy_bytes(char* dst, const char* src, int64_t bytes) {
   typedef int64_t Word __attribute__((vector_size(16), aligned(1), may_alias));
   if (bytes > 256 || bytes < 16) {
@@ -54,47 +58,47 @@ TT_INLINE void copy_bytes(char* dst, const char* src, int64_t bytes) {
   int64_t i = 0;
   for (; i + 16 <= bytes; i += 16)
     *reinterpret_cast<Word*>(dst + i) = *reinterpret_cast<const Word*>(src + i);
-  if (i < bytes)  // the last 16 bytes, some of them again
+  if (i < bytes)  // the last 16 bytes, which overlap those copied before
     *reinterpret_cast<Word*>(dst + bytes - 16) = *reinterpret_cast<const Word*>(src + bytes - 16);
 }
 
-// From w, rows of one dtype and unit stride on both sides: returns the elements copied, or 0 if
-// there is no whole row.
+// Copies rows from w on that have one dtype and unit stride in both operands. Returns the number of
+// elements copied, 0 if less than a row is left.
 int64_t copy_plain_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
-  const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]);
+  const int64_t rows = min(left / p.size[0], p.size[1] - w.index[1]);
   const int64_t bytes = p.size[0] * kItemSize[p.dtype[0]];
   for (int64_t r = 0; r < rows; r++)
     copy_bytes(w.at[0] + r * p.stride[0][1], w.at[1] + r * p.stride[1][1], bytes);
   return rows * p.size[0];
 }
 
-// The dimension in which the source has unit stride while the output has it in dimension 0; 0 if
-// there is none, or if it is too short to pay.
+// The dimension d > 0 in which the source has unit stride while the output has it in dimension 0; 0
+// if there is none, or if either is too short for a transposition to pay.
 int crossed_dim(const ElementPlan& p) {
-  constexpr int64_t kLeast = 2;
+  constexpr int64_t kMinSize = 2;
   const int64_t item = kItemSize[p.dtype[0]];
   if (p.dtype[0] != p.dtype[1] || p.stride[0][0] != item || p.stride[1][0] == item ||
-      p.size[0] < kLeast)
+      p.size[0] < kMinSize)
     return 0;
   for (int d = 1; d < p.ndim; d++)
-    if (p.stride[1][d] == item && p.size[d] >= kLeast) return d;
+    if (p.stride[1][d] == item && p.size[d] >= kMinSize) return d;
   return 0;
 }
 
-// From w (at the start of a row), rows of dimension 1: returns the elements copied, at most left;
-// 0: not whole rows.
+// Copies rows of dimension 1 from w on by a transposition. Returns the number of elements copied, 0 if
+// w is within a row or less than a row is left.
 int64_t copy_crossed_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
-  const int64_t rows = least(left / p.size[0], p.size[1] - w.index[1]);
+  const int64_t rows = min(left / p.size[0], p.size[1] - w.index[1]);
   if (rows == 0) return 0;
   transpose(w.at[0], p.stride[0][1], w.at[1], p.stride[1][0], rows, p.size[0],
             kItemSize[p.dtype[0]]);
   return rows * p.size[0];
 }
 
-// From w, one whole block of dimensions 0 … d, dimensions 0 and d crossed: returns its elements, or
-// 0 if it is not whole.
+// Copies one whole block of dimensions 0 … d from w on, transposing dimensions 0 and d. Returns its
+// number of elements, 0 if less than a block is left.
 int64_t copy_crossed_block(const ElementPlan& p, const Walk& w, int64_t left, int d) {
   int64_t planes = 1;
   for (int k = 0; k <= d; k++) {
@@ -133,7 +137,7 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     fill_block(block, plan.ptr[1], kBlockBytes / item, item);
     const int64_t last = end * item;
     for (int64_t at = begin * item, m; at < last; at += m) {
-      m = least(kBlockBytes, last - at);
+      m = min(kBlockBytes, last - at);
       copy_run(plan.ptr[0] + at, block, m, false);
     }
     return TT_OK;
@@ -149,7 +153,10 @@ int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept {
     if (plain) m = copy_plain_rows(plan, w, left);
     else if (crossed == 1) m = copy_crossed_rows(plan, w, left);
     else if (crossed) m = copy_crossed_block(plan, w, left, crossed);
-    if (m == 0) copy_row(plan, w.at[0], w.at[1], m = least(left, w.row_left()));
+    if (m == 0) {
+      m = min(left, w.row_left());
+      copy_row(plan, w.at[0], w.at[1], m);
+    }
     if (m < left) w.skip(m);
   }
   return TT_OK;

@@ -1,5 +1,11 @@
-// Functions in double over arrays: SLEEF's, a register at a time, where it is open; else the C
-// library's, one by one.
+// map_function: functions of doubles over arrays, by SLEEF a vector at a time if it is loaded, else by
+// the C library. SLEEF is called with elements of one range of magnitude; per function, a table
+// gives the bounds `near` and `far`:
+//
+//   0 < |x| < least   scalar
+//   |x| < near        one call of SLEEF
+//   |x| <= far        a second call of SLEEF
+//   beyond, nan       scalar
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -10,7 +16,7 @@ using V = Vec<double>;
 typedef int64_t Mask __attribute__((vector_size(TT_VEC_BYTES)));
 using Function = V (*)(V);
 constexpr Isa kIsa = TT_VEC_BYTES == 64 ? kIsaAvx512 : kIsaAvx2;
-constexpr double kNear = 0.5, kBetween = 100;  // stand for elements of the other ranges
+constexpr double kNear = 0.5, kBetween = 100;  // replace elements of the other ranges
 
 #if defined(__AVX512F__)
 TT_INLINE uint32_t bits(Mask m) { return _mm512_movepi64_mask(__m512i(m)); }
@@ -26,7 +32,7 @@ TT_INLINE Mask near_zero(const VectorFunction& f, V magnitude) {
   return (magnitude < splat(f.near)) & ~tiny(f, magnitude);
 }
 
-// One register with elements of other ranges than the near one.
+// A vector with elements outside the near range.
 TT_NOINLINE V mixed(const VectorFunction& f, Function fn, V x, V magnitude) {
   const Mask near = near_zero(f, magnitude);
   const Mask far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude);
@@ -44,7 +50,7 @@ TT_INLINE V apply(const VectorFunction& f, Function fn, V x) {
   return TT_LIKELY(!bits(~near_zero(f, magnitude))) ? fn(x) : mixed(f, fn, x, magnitude);
 }
 
-// The tail is a register with elements to spare: no value depends on its place.
+// The tail is a padded vector, so that no value depends on its position.
 TT_INLINE void map_registers(const VectorFunction& f, Function fn, double* out, const double* in,
                              int64_t n) {
   int64_t i = 0;
@@ -69,8 +75,8 @@ void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept {
 #if TT_VEC_BYTES > 16
   if (auto fn = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(sleef_function(id, kIsa))))
     return map_registers(f, fn, to, from, n);
-  _mm256_zeroupper();  // the C library's SSE code takes three times as long where an upper half is
-                       // in use
+  // The C library's SSE code takes three times as long while upper halves are in use.
+  _mm256_zeroupper();
 #endif
   const auto scalar = f.scalar;
   for (int64_t i = 0; i < n; i++) to[i] = scalar(from[i]);

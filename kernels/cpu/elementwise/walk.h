@@ -1,4 +1,4 @@
-// Walk: a position in a plan's loop nest, with the address of each operand there.
+// Walk: a position in a plan's loop nest and the address of each operand there.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -8,7 +8,7 @@ TT_ISA_BEGIN
 
 struct Walk {
   const ElementPlan* plan;
-  int64_t index[kMaxPlanDims];  // ndim are set
+  int64_t index[kMaxPlanDims];  // only ndim are set
   char* at[kMaxOperands];
 
   TT_INLINE void start(const ElementPlan& p, int64_t position) {
@@ -23,7 +23,7 @@ struct Walk {
 
   TT_INLINE int64_t row_left() const { return plan->size[0] - index[0]; }
 
-  // Moves m elements on; m <= row_left().
+  // Advances by m elements; m <= row_left().
   TT_INLINE void advance(int64_t m) {
     const ElementPlan& p = *plan;
     index[0] += m;
@@ -36,7 +36,7 @@ struct Walk {
     }
   }
 
-  // Moves m elements on, over any number of rows; not beyond the last element but one.
+  // Advances by m elements, over any number of rows, to an element that exists.
   TT_INLINE void skip(int64_t m) {
     const ElementPlan& p = *plan;
     for (int d = 0; m > 0; d++) {
@@ -50,7 +50,7 @@ struct Walk {
   }
 };
 
-// Operand k is one run of unit stride over the whole loop nest.
+// Returns whether operand k is contiguous over the whole loop nest.
 TT_INLINE bool is_linear(const ElementPlan& p, int k) {
   int64_t expect = kItemSize[p.dtype[k]];
   for (int d = 0; d < p.ndim; d++) {

@@ -1,4 +1,4 @@
-// fill_arange.
+// fill_arange: out[i] = start + i * step, each computed by itself. Units: chunks of kArangeChunk.
 #include "kernels/cpu/factory/factory.h"
 
 #include "kernels/cpu/simd/load.h"
@@ -6,7 +6,7 @@
 
 TT_ISA_BEGIN
 
-constexpr int64_t kBlock = 1024;  // elements that are converted at a time
+constexpr int64_t kBlock = 1024;  // elements converted at a time
 
 template <class T> inline void write_arange(const ArangePlan& p, int64_t from, int64_t to) {
   T* out = reinterpret_cast<T*>(p.out);

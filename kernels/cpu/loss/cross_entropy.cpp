@@ -1,4 +1,8 @@
-// cross_entropy, nll_loss and their backwards over class indices.
+// cross_entropy, nll_loss and their backwards, with class indices as targets.
+//   x, dx: (outer, classes, inner); target, loss, row_weight, lse: (outer, inner), a row each
+//   weight: (classes) or NULL
+//
+// If there are few rows, classes are cut into n_chunks; parts: [2][outer * inner][n_chunks].
 #include "kernels/cpu/loss/cross_entropy.h"
 
 #include "kernels/cpu/simd/row_primitives.h"
@@ -6,6 +10,7 @@
 
 TT_ISA_BEGIN
 
+// What the kernels know of a row.
 template <class T> struct LossRow {
   const ClassLossPlan& p;
   int64_t item, loss_item, row_step;
@@ -16,8 +21,8 @@ template <class T> struct LossRow {
         loss_item(kItemSize[plan.loss_dtype]),
         row_step(plan.inner == 1 ? plan.classes : 1) {}
 
-  // -1: ignored. Others may write the targets: each is read once, and is_class() tells whether it
-  // still is one.
+  // The target of row r, -1 if it is ignored. Another thread may write the targets: each is read once
+  // and checked by is_class().
   int64_t target(int64_t r) const {
     const int64_t t =
         p.target_dtype == TT_I64
@@ -29,12 +34,12 @@ template <class T> struct LossRow {
   T weight(int64_t t) const {
     return p.weight ? load_one<T>(p.weight + t * kItemSize[p.weight_dtype], p.weight_dtype) : T(1);
   }
-  // Element `c` of row r. Those of the rows that a unit has together lie `row_step` apart.
+  // The index of class c of row r in x. The rows of a unit are row_step elements apart.
   int64_t place(int64_t r, int64_t c) const {
     return (r / p.inner * p.classes + c) * p.inner + r % p.inner;
   }
 
-  // The loss of a row, whose elements begin at x[first], is `high` - x[target], weighted.
+  // Stores the loss of row r, weight * (high - x[target]); its elements begin at x[first].
   void put(int64_t r, int64_t first, T high) const {
     const int64_t t = target(r);
     T w = 0, loss = 0;
@@ -55,9 +60,10 @@ template <class T> struct LossRow {
   }
 };
 
-// ---- cross_entropy: of classes [c, c + k), the largest element and the sum of exp(x - it) ----
+// ---- cross_entropy ----
 
-// In one pass: the sum is rescaled when a block raises the maximum.
+// *top: the largest of classes [c, c + n) of row r; *total: the sum of exp(x - top). One pass: the sum
+// is rescaled when a block raises the maximum.
 template <class T>
 TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T* top, T* total) {
   const RowIn<T> x{l.p.x + (r * l.p.classes + c) * l.item, l.p.dtype};
@@ -77,6 +83,7 @@ TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T*
   *top = m;
   *total = row_total(sum);
 }
+// Rows [r, r + n), classes [c, c + k).
 template <class T> struct CrossEntropy {
   static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
     const ClassLossPlan& p = l.p;
@@ -111,7 +118,7 @@ template <class T> struct CrossEntropy {
   }
 };
 
-// ---- backwards, of classes [c, c + k) ----
+// ---- backwards: of rows [r, r + n), classes [c, c + k) ----
 
 template <class T> struct CrossEntropyBackward {
   static void row(const LossRow<T>& l, int64_t r, int64_t c, int64_t n) {
@@ -149,7 +156,7 @@ template <class T> struct CrossEntropyBackward {
       if (target[j] < 0) target[j] = kIgnored;
     }
     for (int64_t j = n; j < n * all.copies; j++)
-      target[j] = target[j - n] - 1;  // of the class after
+      target[j] = target[j - n] - 1;  // relative to the next class
     columns_repeat(lse, all);
     columns_repeat(scale, all);
     const int64_t first = l.place(r, c) * l.item;
@@ -189,8 +196,8 @@ template <class T> struct NllLossBackward {
   }
 };
 
-// Of rows [r, r + n): any rows if inner is 1 and rows are not cut, else neighbours in the inner
-// dimension.
+// Computes rows [r, r + n), classes [c, c + k). The rows have one outer index unless inner is 1 and
+// rows are not cut.
 template <class T>
 using LossFn = void (*)(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k);
 template <class T>

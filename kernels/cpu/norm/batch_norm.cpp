@@ -1,4 +1,12 @@
-// Sums over channels and their normalisation: batch_norm and its backward.
+// batch_norm and its backward.
+//   x, g, y: (outer, channels, inner)
+//   channel_sums, forward   mean, rstd and variance of each channel: out [3][channels]
+//   channel_sums, backward  sum of g and sum of g (x - mean) rstd: out [2][channels]
+//   channel_affine          y, or dx, from them
+//
+// Stage 0 of channel_sums leaves two sums per chunk and channel in workspace, [n_chunks][2][channels];
+// stage 1 combines them. If inner is 1 (columns), channels are contiguous; else planes of inner
+// elements are (planes).
 #include "kernels/cpu/norm/batch_norm.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -7,12 +15,12 @@
 
 TT_ISA_BEGIN
 
-// What a channel's backward sums subtract and scale by.
+// Element i of a statistic.
 template <class T> TT_INLINE T at(const char* p, int64_t i) {
   return reinterpret_cast<const T*>(p)[i];
 }
 
-// Adds g to *a and g (x - mean) to *b, element i to lane i mod 64.
+// Adds g to *a and g (x - mean) to *b, element i to lane i % 64.
 template <class T>
 TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T mean, int64_t n) {
   int64_t i = 0;
@@ -36,7 +44,7 @@ template <class T> struct PlaneSums {
   int64_t from, to, channel, first, n;  // inner elements [first, first + n)
   alignas(64) T xs[kRowBlock], gs[kRowBlock];
 
-  // f(x, g, k) for each block of the channel's elements in this chunk.
+  // Calls f(x, g, k) for each block of the channel's elements in this chunk; g is NULL in forward.
   template <class F> TT_INLINE void each(const F& f) {
     const int64_t item = kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
@@ -71,7 +79,7 @@ template <class T> struct ColumnSums {
   int64_t from, to;
   alignas(64) T xs[kRowBlock], gs[kRowBlock];
 
-  // f(x, g) for each row's channels [c, c + k).
+  // Calls f(x, g) with channels [c, c + k) of each row.
   template <class F> TT_INLINE void each(int64_t c, int64_t k, const F& f) {
     const int64_t row = p.channels * kItemSize[p.dtype];
     for (int64_t o = from; o < to; o++) {
@@ -104,13 +112,16 @@ template <class T> struct ColumnSums {
       for (int64_t j = 0; j < k; j++) a[j] = b[j] = 0;
       each(c, k, [&](const T* x, const T* g) TT_INLINE_LAMBDA {
         TT_VECTORIZE
-        for (int64_t j = 0; j < k; j++) a[j] += g[j], b[j] = vfma(g[j], x[j] - mean[j], b[j]);
+        for (int64_t j = 0; j < k; j++) {
+          a[j] += g[j];
+          b[j] = vfma(g[j], x[j] - mean[j], b[j]);
+        }
       });
     });
   }
 };
 
-// The partial sums of unit u, or, in stage 1, what they make.
+// Stage 0: the two sums of unit u, a chunk (of a channel if inner > 1).
 template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
   const int64_t chunk = p.inner == 1 ? u : u / p.channels;
   const int64_t channel = p.inner == 1 ? 0 : u % p.channels;
@@ -119,16 +130,18 @@ template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
   T* first = static_cast<T*>(p.workspace) + chunk * 2 * p.channels + channel;
   if (p.inner == 1) {
     ColumnSums<T> s{p, from, to, {}, {}};
-    p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
+    if (p.g) s.sums(first, first + p.channels);
+    else s.stats(first, first + p.channels);
   } else {
     const int64_t start = chunk % p.n_parts * p.part;
     const int64_t n = min(p.inner - start, p.part);
     PlaneSums<T> s{p, from, to, channel, start, n, {}, {}};
-    p.g ? s.sums(first, first + p.channels) : s.stats(first, first + p.channels);
+    if (p.g) s.sums(first, first + p.channels);
+    else s.stats(first, first + p.channels);
   }
 }
 
-// Chan, Golub, LeVeque: the mean and the squared deviations of joined samples.
+// Stage 1. Means and squared deviations are combined after Chan, Golub, LeVeque (1983).
 template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   double mean = 0, squares = 0, n = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
@@ -170,13 +183,16 @@ inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end
       continue;
     }
     const int64_t last = (u + 1) * kChannelTile < p.channels ? (u + 1) * kChannelTile : p.channels;
-    for (int64_t c = u * kChannelTile; c < last; c++)
-      p.g ? join_sums<T>(p, c) : join_stats<T>(p, c);
+    for (int64_t c = u * kChannelTile; c < last; c++) {
+      if (p.g) join_sums<T>(p, c);
+      else join_stats<T>(p, c);
+    }
   }
   return TT_OK;
 }
 
 // ---- channel_affine: y = (x - mean) a + (g - g_mean) b + shift ----
+// Forward: g is NULL. Backward: with sums, x and g count; without (statistics are constants), only g.
 
 template <class T> struct Coefficients {
   T mean, a, g_mean, b, shift;
@@ -293,7 +309,8 @@ inline void affine_columns(const ChannelAffinePlan& p, int64_t begin, int64_t en
 }
 
 template <class T> inline int32_t affine(const ChannelAffinePlan& p, int64_t begin, int64_t end) {
-  p.inner == 1 ? affine_columns<T>(p, begin, end) : affine_planes<T>(p, begin, end);
+  if (p.inner == 1) affine_columns<T>(p, begin, end);
+  else affine_planes<T>(p, begin, end);
   return TT_OK;
 }
 

@@ -1,4 +1,4 @@
-// Entry points over a ChannelSumPlan or ChannelAffinePlan. All run plan.run.n stages.
+// Entry points over a ChannelSumPlan and a ChannelAffinePlan; each runs plan.run.n stages.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"

@@ -1,4 +1,8 @@
 // layer_norm and its backward.
+//   x, y, g, dx: (rows, n); weight, bias, dweight, dbias: (n); mean, rstd: (rows)
+//
+// If there are few long rows, n is cut into chunks and each step is a stage; the sums between them
+// are in parts, [2][rows][n_chunks].
 #include "kernels/cpu/norm/layer_norm.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -6,6 +10,9 @@
 #include "plan/norm_plan.h"
 
 TT_ISA_BEGIN
+
+// Steps of a row.
+enum Step : int32_t { kSum, kSquares, kNormalize };
 
 // y = (x - mean) * rstd * weight + bias; weight and bias may be NULL.
 template <class T> TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, const T* weight,
@@ -25,7 +32,7 @@ template <class T> TT_NOINLINE void normalise(T* y, const T* x, T mean, T rstd, 
   }
 }
 
-// Of units: the sum (step 0), the squared distances from the mean (1), y (2).
+// Runs steps s of units [begin, end): chunks of rows.
 template <class T>
 inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps s) {
   const int64_t item = kItemSize[p.dtype];
@@ -43,20 +50,21 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
     const RowParts parts{p.parts, p.rows, p.n_chunks, r};
     RowSum<T> sum, squares;
     T total = 0;
-    if (s.has(0)) {
+    if (s.has(kSum)) {
       for_blocks(n, [&](int64_t i, int64_t k) { row_add(&sum, x.get(i, k, in), k); });
       total = row_total(sum);
-      if (s.last == 0) parts.put(0, c, double(total));
+      if (s.last == kSum) parts.put(0, c, double(total));
     }
-    const T mean = (s.first > 0 ? T(parts.total(0)) : total) / T(p.n);
-    if (s.has(1)) {
+    const T mean = (s.first > kSum ? T(parts.total(0)) : total) / T(p.n);
+    if (s.has(kSquares)) {
       for_blocks(
           n, [&](int64_t i, int64_t k) { row_add_squares(&squares, x.get(i, k, in), mean, k); });
       total = row_total(squares);
-      if (s.last == 1) parts.put(1, c, double(total));
+      if (s.last == kSquares) parts.put(1, c, double(total));
     }
-    if (!s.has(2)) continue;
-    const T rstd = T(1) / math::sqrt((s.first > 1 ? T(parts.total(1)) : total) / T(p.n) + T(p.eps));
+    if (!s.has(kNormalize)) continue;
+    const T rstd =
+        T(1) / math::sqrt((s.first > kSquares ? T(parts.total(1)) : total) / T(p.n) + T(p.eps));
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = y.at(i, out);
       normalise(d, x.get(i, k, in), mean, rstd, p.weight ? weight.get(first + i, k, ws) : nullptr,
@@ -70,16 +78,16 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
   return TT_OK;
 }
 
-// ---- backward: with h = (x - mean) rstd and u = g weight, dx = rstd (u - mean(u) - h mean(u h))
-// ----
+// ---- backward ----
+// With h = (x - mean) rstd and u = g weight: dx = rstd (u - mean(u) - h mean(u h)). Step 0 computes the
+// sums of u and u h, and dweight and dbias of a chunk of rows; step 1 computes dx.
 
-template <class T> struct Normal {  // what a row was normalised with
-  T mean, rstd;
-};
+// The statistics of a row.
+template <class T> struct RowStats { T mean, rstd; };
 
-// Adds u to *su and u h to *suh; with kSums, g h to dw and g to db.
+// Adds u to *su and u h to *suh. kSums: adds g h to dw and g to db, elementwise.
 template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, const T* weight,
-                                                        Normal<T> s, T* dw, T* db, int64_t n,
+                                                        RowStats<T> s, T* dw, T* db, int64_t n,
                                                         RowSum<T>* su, RowSum<T>* suh) {
   constexpr int L = kLanes<T>;
   const Vec<T> mean = splat(s.mean);
@@ -127,24 +135,24 @@ template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, 
 
 template <class T> struct BackwardRow {
   const LayerNormBackwardPlan& p;
-  const int64_t part, first, n;  // the part of the rows: elements [first, first + n)
+  const int64_t part, first, n;  // this part of each row: elements [first, first + n)
   const RowIn<T> weight;
   alignas(64) T gs[kRowBlock], xs[kRowBlock], ws[kRowBlock];
 
-  // The weights of the part's elements [i, i + k); ones stand in ws if there are none.
+  // Weights [i, i + k) of this part; if there is no weight, ws holds ones.
   const T* weights(int64_t i, int64_t k) { return p.weight ? weight.get(first + i, k, ws) : ws; }
 
-  // dweight and dbias (or NULL): the part's.
+  // Row r. dweight and dbias: those of this part, or NULL.
   void run(int64_t r, T* dweight, T* dbias, Steps steps) {
     const int64_t at = (r * p.n + first) * kItemSize[p.dtype];
     const int64_t stat = r * kItemSize[p.stat_dtype];
     const RowIn<T> g{p.g + at, p.dtype};
     const RowIn<T> x{p.x + at, p.dtype};
-    const Normal<T> s{load_one<T>(p.mean + stat, p.stat_dtype),
-                      load_one<T>(p.rstd + stat, p.stat_dtype)};
+    const RowStats<T> s{load_one<T>(p.mean + stat, p.stat_dtype),
+                        load_one<T>(p.rstd + stat, p.stat_dtype)};
     const RowParts parts{p.parts, p.rows, p.n_parts, r};
     T total_u = 0, total_uh = 0;
-    if (steps.has(0)) {
+    if (steps.has(kSum)) {
       RowSum<T> su, suh;
       for_blocks(n, [&](int64_t i, int64_t k) {
         const T* gv = g.get(i, k, gs);
@@ -155,7 +163,7 @@ template <class T> struct BackwardRow {
       });
       total_u = row_total(su);
       total_uh = row_total(suh);
-      if (steps.last == 0) {
+      if (steps.last == kSum) {
         parts.put(0, part, double(total_u));
         return parts.put(1, part, double(total_uh));
       }
@@ -175,7 +183,8 @@ template <class T> struct BackwardRow {
       T* d = dx.at(i, out);
       TT_VECTORIZE
       for (int64_t j = 0; j < k; j++)
-        d[j] = vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);  // 0 for n = 1
+        d[j] =
+            vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);  // exactly 0 if n is 1
       dx.put(i, k, d);
     });
   }
@@ -201,7 +210,8 @@ inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t pa
   for (int64_t r = from; r < to; r++) row.run(r, dw, db, steps);
 }
 
-// Columns [from, to) of the sums over chunks; which: 0 dweight, 1 dbias.
+// Columns [from, to) of the sum over chunks of rows; which: 0 dweight, 1 dbias. workspace:
+// [n_chunks][2][n].
 template <class T> inline void sum_chunks(const LayerNormBackwardPlan& p, int which, int64_t from,
                                           int64_t to, char* out) {
   alignas(64) T sum[kRowTile];
@@ -234,7 +244,7 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept {
   const LayerNormPlan& p = *static_cast<const LayerNormPlan*>(plan);
-  const Steps s = p.n_chunks > 1 ? Steps{p.run.stage, p.run.stage} : Steps{0, 2};
+  const Steps s = p.n_chunks > 1 ? Steps{p.run.stage, p.run.stage} : Steps{kSum, kNormalize};
   return p.dtype == TT_F64 ? forward<double>(p, begin, end, s) : forward<float>(p, begin, end, s);
 }
 

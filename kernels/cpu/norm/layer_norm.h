@@ -1,4 +1,4 @@
-// Entry points over a LayerNormPlan or LayerNormBackwardPlan. All run plan.run.n stages.
+// Entry points over a LayerNormPlan and a LayerNormBackwardPlan; each runs plan.run.n stages.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"

@@ -1,11 +1,13 @@
-// Norms of gradients, and their scaling.
+// clip_norm and clip_scale: the norm over all gradients, and their scaling by it.
+//   items: the gradients, of any sizes; partial: one sum per unit; total: the norm, which stage 1
+//   computes from the partials
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
 
 TT_ISA_BEGIN
 
-// Sum of |x|^p over a run, in blocks; p infinite: the largest |x|, where nan wins.
+// The sum of |x|^p over a run; for infinite p the largest |x|, nan if there is one.
 template <class T> struct NormRun {
   double p;
   double sum = 0;

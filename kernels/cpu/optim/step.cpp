@@ -1,4 +1,5 @@
-// One step of an optimizer over all its tensors.
+// optim_step: one step of an optimizer over all its tensors. An item is a parameter p with gradient g
+// and up to kOptimStates states s, all of n elements; a Rule updates them one vector at a time.
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
@@ -6,9 +7,8 @@
 TT_ISA_BEGIN
 
 #if defined(__AVX512F__)
-// The divider would take longer over a root and a quotient than memory does over the arrays: an
-// approximation and one step of Newton's method, within 1 ulp of the root of a normal number. 0 and
-// infinity are their own roots.
+// An approximation and one Newton step: within 1 ulp of the root of a normal number; 0 and infinity
+// are exact. The hardware's root and quotient together would take longer than memory does.
 TT_INLINE Vec<float> vsqrt(Vec<float> x) {
   const __m512 v = __m512(x);
   const __m512 r = _mm512_rsqrt14_ps(v);
@@ -49,15 +49,15 @@ TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return lane_larger<fl
 TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return lane_larger<double>(a, b); }
 #endif
 
-// The arrays of a run of elements, all of type T.
+// Pointers to a run of elements of all arrays.
 template <class T> struct Run {
   T* p;
   const T* g;
   T* s[kOptimStates];
 };
 
-// What the rules share: the sign of the gradient, the weight decay, which states are there and
-// which are fresh.
+// What the rules share: the sign of the gradient, the weight decay, which states exist, and which are
+// fresh: not initialised, to be read as 0.
 template <class T> struct Rule {
   using V = Vec<T>;
   V sign, weight_decay;
@@ -80,20 +80,21 @@ template <class T> struct Rule {
   TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
 };
 
-// A running average to which each gradient contributes `share` in [0, 1].
+// An exponential moving average to which each gradient contributes `share` in [0, 1].
 template <class T> struct Average {
   using V = Vec<T>;
   V share;
   bool near_g;
 
   TT_INLINE explicit Average(double s) : share(splat(T(s))), near_g(s >= 0.5) {}
-  // m + share (g - m), computed from the nearer end: exactly g if share is 1.
+  // m + share (g - m), computed from the nearer end, so that it is exactly g if share is 1.
   TT_INLINE V operator()(V m, V g) const {
     const V d = g - m;
     return near_g ? vfma(d, share - splat(T(1)), g) : vfma(d, share, m);
   }
 };
 
+// The formulas of the rules are those of plan/optim_plan.h.
 template <class T> struct Sgd : Rule<T> {
   using typename Rule<T>::V;
   V lr, momentum, gradient_share;
@@ -197,7 +198,7 @@ template <class T> struct Adagrad : Rule<T> {
   }
 };
 
-// n elements; what is left over at the end goes through a padded vector.
+// Updates n elements; the rest at the end is a padded vector.
 template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
   constexpr int L = kLanes<T>;
   int64_t i = 0;
@@ -216,18 +217,18 @@ template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>&
     if (rule.has[k]) __builtin_memcpy(all.s[k] + i, rest[2 + k], bytes);
 }
 
-// Elements [from, to) of an item that stores T.
+// Updates elements [from, to) of an item whose dtype is T.
 template <class T, class R>
 TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
   Run<T> run = {
       reinterpret_cast<T*>(item.param) + from, reinterpret_cast<const T*>(item.grad) + from, {}};
-  for (int k = 0; k < kOptimStates;
-       k++)  // a state that is not there is never read: any address will do
+  // A state that does not exist is never read: any address will do.
+  for (int k = 0; k < kOptimStates; k++)
     run.s[k] = item.state[k] ? reinterpret_cast<T*>(item.state[k]) + from : run.p;
   run_rule<T>(R(item), run, to - from);
 }
 
-// The same of one that stores f16 or bf16, which computes in f32.
+// Updates elements [from, to) of an item of f16 or bf16, in f32.
 template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
   alignas(64) float v[2 + kOptimStates][kRowBlock];
   const R rule(item);

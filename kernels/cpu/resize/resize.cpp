@@ -1,5 +1,5 @@
-// resize and resize_backward. Of planes, columns are resized before rows, which are shared by
-// several rows of y:
+// resize and resize_backward. In planes, columns are resized before rows, since one resized row of x
+// serves several rows of y:
 //
 //   x        row `low` and row `high` of y's row, up to kSpan columns
 //              | pick: y's columns of a row, by permutations of two vectors of x
@@ -7,7 +7,7 @@
 //              | join_two: low * (1 - weight) + high * weight, as vectors
 //   y        [kOut]
 //
-// Of channels last, the (up to) four pixels of x are joined as vectors of channels.
+// With channels last, the (up to) four pixels of x are joined as vectors of channels.
 #include "kernels/cpu/resize/resize.h"
 
 #include "base/arith.h"
@@ -38,16 +38,17 @@ TT_INLINE int32_t floor_index(double x, int64_t n) {
   return at < double(n) ? int32_t(at) : int32_t(n - 1);
 }
 
-// The element of result o in a mode that is not linear. PyTorch computes it in the arithmetic of T.
+// The element of x that result o copies, in the modes that are not linear. It is computed in T, as in
+// PyTorch.
 template <class T> TT_INLINE int32_t nearest(const ResizePlan& p, int d, int64_t o) {
   const int64_t in = p.in[d];
   if (p.mode == kResizeNearest && p.out[d] == in) return int32_t(o);
   if (p.mode == kResizeNearest && p.out[d] == 2 * in) return int32_t(o / 2);
-  const T place = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
-  return floor_index(double(T(p.scale[d]) * place), in);
+  const T position = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
+  return floor_index(double(T(p.scale[d]) * position), in);
 }
-// Where in x the result o of the linear mode lies.
-TT_INLINE double linear_place(const ResizePlan& p, int d, int64_t o) {
+// The position in x of result o of the linear mode.
+TT_INLINE double linear_position(const ResizePlan& p, int d, int64_t o) {
   if (p.out[d] == p.in[d]) return double(o);
   const double at = p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
   return clamp(at, 0.0, double(p.in[d] - 1));
@@ -62,7 +63,7 @@ template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
       t.weight[o] = 0;
       continue;
     }
-    const double at = linear_place(p, d, o);
+    const double at = linear_position(p, d, o);
     t.low[o] = int32_t(at);
     t.high[o] = t.low[o] + (t.low[o] < in - 1);
     t.weight[o] = T(at - double(t.low[o]));
@@ -71,13 +72,13 @@ template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
 
 // ---- rows ----
 
-constexpr int64_t kSpan = 2048;   // columns of x at a time
-constexpr int64_t kOut = 1024;    // columns of y at a time
-constexpr int64_t kAhead = 4096;  // bytes of x that are prefetched, as its rows are too short for
-                                  // the hardware to do that
-constexpr int64_t kRoom = 32;     // elements that may be read behind a row of x
+constexpr int64_t kSpan = 2048;  // columns of x at a time
+constexpr int64_t kOut = 1024;   // columns of y at a time
+// x is prefetched this many bytes ahead: its rows are too short for the hardware prefetcher.
+constexpr int64_t kAhead = 4096;
+constexpr int64_t kRoom = 32;  // elements that may be read behind a row of x
 
-// y = a (1 - w) + b w. stream: y consists of whole cache lines and is written past the caches.
+// y = a (1 - w) + b w. stream: y is whole cache lines, written by non-temporal stores.
 template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTRICT a,
                                              const T* TT_RESTRICT b, T w, int64_t n, bool stream) {
   constexpr int L = kLanes<T>;
@@ -91,17 +92,17 @@ template <class T> TT_NOINLINE void join_two(T* TT_RESTRICT y, const T* TT_RESTR
   for (int64_t j = i; j < n; j++) y[j] = vfma(b[j], w, a[j] * v);
 }
 
-// What columns [o1, o1 + n) of y read of a row of x that begins with column `origin`.
+// The elements of a row of x, from column `origin` on, that columns [o1, o1 + n) of y read.
 template <class T> struct Columns {
   static constexpr int L = kLanes<T>;
   const int32_t *low, *high;
   const T* weight;
   bool linear;
   int64_t origin, n;
-  // Of each vector of y: the first element of x that it reads, or -1 if it reads beyond two vectors
+  // For each vector of y: the first element of x that it reads, or -1 if it reads beyond two vectors
   // from there.
   int64_t base[kOut / L];
-  // Of each column: its two elements, counted from that first one.
+  // For each column: its two elements, relative to that first one.
   alignas(64) int32_t near[kOut], far[kOut];
 
   void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolates) {
@@ -121,7 +122,7 @@ template <class T> struct Columns {
   }
 };
 
-// Columns [j, end) of y.
+// Computes columns [j, end) of y.
 template <class T>
 TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64_t end) {
   x -= c.origin;
@@ -135,7 +136,7 @@ template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) 
   pick_each(y, x, c, 0, c.n);
 }
 #if defined(__AVX2__)
-// Result k is element i[k] of a and then b.
+// Lane k of the result is element i[k] of the concatenation of a and b.
 TT_INLINE Vec<float> pick_lanes(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
 #if defined(__AVX512F__)
   return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
@@ -174,7 +175,7 @@ template <class T> struct Rows {
   const int64_t item;
   const Taps<T> rows, all_columns;
   const bool linear, stream;
-  int64_t picked_row[2];  // the row of x that picked[row % 2] is of, or -1
+  int64_t picked_row[2];  // picked[row % 2] is of this row of x; -1: of none
   Columns<T> columns;
   alignas(64) T x[kSpan + kRoom], picked[2][kOut], y[kOut];
 
@@ -188,7 +189,7 @@ template <class T> struct Rows {
     for (int64_t i = 0; i < kSpan + kRoom; i++) x[i] = 0;
   }
 
-  // The columns of y of a row of x; they are picked from `width` elements.
+  // Returns row `row` of x resized to the columns of y; they read `width` elements.
   TT_INLINE const T* pick_row(int64_t plane, int64_t row, int64_t width) {
     T* to = picked[row & 1];
     if (picked_row[row & 1] == row) return to;
@@ -236,7 +237,7 @@ template <class T> struct Rows {
 
 // ---- channels last ----
 
-// y = the four pixels x[row * 2 + column], joined; h: weight of the second row, w: of the second
+// y interpolates the four pixels x[row * 2 + column]; h: weight of the second row, w: of the second
 // column.
 template <class T>
 TT_NOINLINE void join_four(T* TT_RESTRICT y, const T* const* x, T h, T w, int64_t n) {
@@ -293,8 +294,8 @@ template <class T> struct Pixels {
 
 // ---- backward ----
 
-// Adds each gradient to the elements that its result read, by their weights: n adjacent channels;
-// columns are `step` elements apart.
+// Adds each gradient, times the weights, to the elements that its result read. n adjacent channels;
+// pixels are `step` elements apart.
 template <class T> TT_NOINLINE void scatter_gradients(const ResizePlan& p, const T* g, T* dx,
                                                       int64_t step, int64_t n) {
   const Taps<T> rows(p, 0);

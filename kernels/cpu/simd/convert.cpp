@@ -1,6 +1,6 @@
-// Any dtype to any dtype in at most three vectorised passes: widen to the nearest wide type (i32
-// i64 f32 f64 c64 c128), convert between wide types, narrow. So 12 x 12 conversions cost some fifty
-// loops.
+// Any dtype to any dtype in at most three vectorised passes: some fifty loops for 12 x 12 conversions.
+//
+//   src dtype  --widening-->  i32 i64 f32 f64 c64 c128  --between-->  the same six  --narrowing-->  dst
 #include "kernels/cpu/simd/convert.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -19,7 +19,7 @@ constexpr bool is_wide(int32_t dtype) {
   return dtype == TT_I32 || dtype == TT_I64 || dtype >= TT_F32;
 }
 
-// Float to integer as cvttss2si does it, defined for every input.
+// Float to integer as by cvttss2si, but defined for every input.
 template <class I, class F> TT_INLINE I truncate_to(F x) {
   constexpr F kLimit = sizeof(I) == 4 ? F(0x1p31) : F(0x1p63);
   const bool fits = x >= -kLimit && x < kLimit;
@@ -62,14 +62,13 @@ void from_bool_pass(void* dst, const void* src, int64_t n) {
 TT_INLINE float f16_to_f32(uint16_t h) {
   const uint32_t em = h & 0x7fffu;
   const uint32_t shifted = em << 13;
-  // Normal numbers: rebias. Subnormal: exact product. Inf and nan keep their fraction (nan made
-  // quiet).
+  // Normal: the exponent is rebiased. Subnormal: an exact product. Inf and nan keep their fraction, nan
+  // being made quiet.
   const float sub = float(int32_t(em)) * 0x1p-24f;
   const uint32_t special = shifted | 0x7f800000u | (em > 0x7c00u ? 0x400000u : 0u);
   const uint32_t normal = shifted + (112u << 23);
-  const uint32_t bits = em >= 0x7c00u  ? special
-                        : em >= 0x400u ? normal
-                                       : __builtin_bit_cast(uint32_t, sub);
+  const uint32_t finite = em >= 0x400u ? normal : __builtin_bit_cast(uint32_t, sub);
+  const uint32_t bits = em >= 0x7c00u ? special : finite;
   return __builtin_bit_cast(float, bits | uint32_t(h & 0x8000u) << 16);
 }
 
@@ -79,12 +78,12 @@ TT_INLINE uint16_t f32_to_f16(float f) {
   const uint32_t a = u & 0x7fffffffu;
   const uint32_t nan = 0x7e00u | (a >> 13 & 0x3ffu);
   const float pos = __builtin_bit_cast(float, a > 0x38800000u ? 0x38800000u : a);
-  const uint32_t sub = __builtin_bit_cast(uint32_t, pos + 0.5f) - 0x3f000000u;  // the adder rounds
+  const uint32_t sub =
+      __builtin_bit_cast(uint32_t, pos + 0.5f) - 0x3f000000u;  // the addition rounds
   const uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
-  const uint32_t r = a > 0x7f800000u    ? nan
-                     : a >= 0x477ff000u ? 0x7c00u
-                     : a < 0x38800000u  ? sub
-                                        : normal;
+  const uint32_t finite = a < 0x38800000u ? sub : normal;
+  const uint32_t not_nan = a >= 0x477ff000u ? 0x7c00u : finite;
+  const uint32_t r = a > 0x7f800000u ? nan : not_nan;
   return uint16_t(sign | r);
 }
 

@@ -1,19 +1,19 @@
-// Conversion between dtypes, gathering and scattering of strided elements: blocks in, blocks out.
+// Blocks of elements: converts between dtypes, gathers and scatters strided elements.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
 
 TT_ENTRY_BEGIN
 
-// Blocks of the engine are at most kBlock elements and kBlockBytes bytes.
+// A block has at most kBlock elements and kBlockBytes bytes.
 constexpr int64_t kBlock = 256, kBlockBytes = 2048;
 TT_INLINE constexpr int64_t block_elements(int64_t itemsize) {
   return itemsize > 8 ? kBlockBytes / itemsize : kBlock;
 }
 
-// dst[i] = src[i] as another dtype, n <= kBlock (<= 128 if either is c128), both of unit stride; no
-// overlap. Float to integer truncates; what does not fit becomes what x86 makes of it (the smallest
-// int32/int64, then cut to the narrower width). Complex to real drops the imaginary part. To bool:
+// dst[i] = src[i] as another dtype; both are contiguous and do not overlap; n <= kBlock (<= 128 if
+// either is c128). Float to integer truncates; a value out of range gives what x86 gives: the smallest
+// int32 or int64, cut to the narrower width. Complex to real drops the imaginary part. To bool is
 // x != 0. f16 and bf16 round to nearest, ties to even.
 void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype,
                    int64_t n) noexcept;
@@ -22,7 +22,7 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
 void gather(char* dst, const char* src, int64_t stride, int64_t n, int64_t itemsize) noexcept;
 // *(dst + i * stride) = src[i]
 void scatter(char* dst, int64_t stride, const char* src, int64_t n, int64_t itemsize) noexcept;
-// dst[i] = *value, for n rounded up to whole 64 bytes.
+// dst[i] = *value, with n rounded up to whole 64 bytes.
 void fill_block(char* dst, const char* value, int64_t n, int64_t itemsize) noexcept;
 
 // Writes the bytes of a scalar as an element of this dtype.

@@ -1,4 +1,4 @@
-// Loads of strided runs with conversion, shared by the kernels that are not elementwise.
+// Loads of strided runs with conversion, for all kernels that are not elementwise.
 #include "kernels/cpu/simd/load.h"
 
 TT_ISA_BEGIN

@@ -1,4 +1,4 @@
-// The blocks of which the kernels over rows are made; one copy for all of them.
+// The primitives of row_primitives.h, compiled once for all kernels over rows.
 #include "kernels/cpu/simd/row_primitives.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -15,8 +15,8 @@ template <class T> TT_INLINE void put_lanes(RowSum<T>* s, const Lanes<T>& a) {
   for (int k = 0; k < a.kN; k++) store(s->lane + k * kLanes<T>, a.v[k]);
 }
 
-// Adds n elements to the sum: f(i, s) is s with a vector of them from i on, rest(i, lanes) adds the
-// last ones, fewer than 64. The block is summed on its own.
+// Adds n elements to the sum. f(i, s) returns s plus a vector of elements from i on; rest(i, lanes)
+// adds the last ones, fewer than 64. The block is summed on its own first.
 template <class T, class F, class Rest>
 TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
   Lanes<T> low;
@@ -95,7 +95,7 @@ template <class T> TT_INLINE void find_tops(T* top, const char* x, const Columns
   repeat(top, c);
 }
 
-// Sums down columns: of floats in double; of doubles as RunningSum, side by side.
+// Sums down columns: floats in double, doubles compensated as in RunningSum.
 template <class T> struct ColumnSums {
   alignas(64) double sum[kRowTile], lost[sizeof(T) == 8 ? kRowTile : 1];
 
@@ -169,20 +169,20 @@ template <class T>
 TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* top, T* sum) {
   T t[kMaxRowChunks] = {};
   T e[kMaxRowChunks];
-  T most = kMinusInfinity<T>;
+  T largest = kMinusInfinity<T>;
   RowSum<T> unused;
   for (int64_t k = 0; k < n; k++) {
     t[k] = T(tops[k]);
-    most = max(t[k], most);
+    largest = max(t[k], largest);
     TT_SCALAR_LOOP;
   }
-  row_exp(e, t, most == kMinusInfinity<T> ? T(0) : most, n, &unused);
+  row_exp(e, t, largest == kMinusInfinity<T> ? T(0) : largest, n, &unused);
   RunningSum<double> total;
   for (int64_t k = 0; k < n; k++) {
     total.add(sums[k] * double(e[k]));
     TT_SCALAR_LOOP;
   }
-  *top = most;
+  *top = largest;
   *sum = T(total.with(0));
 }
 
@@ -192,7 +192,7 @@ TT_INLINE __mmask16 rest_of(int64_t n) {
   return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1);
 }
 
-// The sum of e = exp(x - shift); e is kept in y, or else the memory from `ahead` on is fetched.
+// Adds e = exp(x - shift) to the sum. kKept: stores e in y; else prefetches memory from `ahead` on.
 template <bool kKept> TT_INLINE void exp_sum(float* y, const float* x, float shift, int64_t n,
                                              RowSum<float>* sum, const char* ahead) {
   const F32v s = splat(shift);
@@ -209,7 +209,7 @@ template <bool kKept> TT_INLINE void exp_sum(float* y, const float* x, float shi
     }
   }
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) {  // k is a constant, so that the lanes stay in registers
+  for (int k = 0; k < 4; k++) {  // unrolled, so that the lanes stay in registers
     if (i >= n) break;
     const __mmask16 rest = rest_of(n - i);
     const F32v e = exp_of(F32v(_mm512_maskz_loadu_ps(rest, x + i)), s);
@@ -229,7 +229,7 @@ TT_ENTRY_BEGIN
 
 float row_max(const float* x, int64_t n, float start) noexcept {
 #if defined(__AVX512F__)
-  if (n <= 64) {  // a NaN as first operand leaves the second
+  if (n <= 64) {  // a NaN in the first operand gives the second
     const __m512 s = _mm512_set1_ps(start);
     __m512 m = s;
     for (int64_t i = 0; i < n; i += 16)

@@ -1,5 +1,6 @@
-// Blocks of rows: loads and stores with conversion, exp and sums, for float (f16 bf16 f32) and
-// double.
+// Primitives of kernels over rows (softmax, norms, losses): blocks of a row are loaded with
+// conversion, exponentiated, summed and stored. They compute in float (f16 bf16 f32) or double.
+// Where the reduced dimension is not the innermost one, the same is done for Columns.
 #pragma once
 
 #include "kernels/cpu/math/math.h"
@@ -10,29 +11,29 @@
 
 TT_ENTRY_BEGIN
 
-constexpr int64_t kRowBlock = 1024;  // elements that are converted or computed at a time
+constexpr int64_t kRowBlock = 1024;  // elements of a block
 
-// A sum over a row, kept from block to block: element i of a block goes to lane i mod 64.
+// A sum over a row, from block to block: element i of a block is added to lane i % 64.
 template <class T> struct RowSum {
   alignas(64) T lane[64] = {};
 };
 
-// `steps` rows of n <= kRowTile columns of a dtype, `step` bytes apart; few columns are read
-// `copies` rows at a time, as if they were wide ones.
+// `steps` rows of n <= kRowTile columns, `step` bytes apart. If n is small, `copies` rows are read at
+// a time as one wide row, and there are that many copies of each column's result.
 struct Columns {
   int64_t steps, step, n, copies;
   int32_t dtype;
 };
 
-// Of blocks of n <= kRowBlock elements (row_max: any n).
-// Largest of x and start, NaNs passed over.
+// All take blocks of n <= kRowBlock elements (row_max: any n).
+
+// The largest of x and start; NaNs are skipped.
 float row_max(const float* x, int64_t n, float start) noexcept;
 double row_max(const double* x, int64_t n, double start) noexcept;
-// y[i] = exp(x[i] - shift), which is added to the sum.
+// y[i] = exp(x[i] - shift); adds y to the sum.
 void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum) noexcept;
 void row_exp(double* y, const double* x, double shift, int64_t n, RowSum<double>* sum) noexcept;
-// Adds exp(x[i] - shift) to the sum; from `ahead` on lies what will be read next: as much is
-// fetched meanwhile.
+// Adds exp(x[i] - shift) to the sum, and prefetches as much memory from `ahead` on.
 void row_add_exp(RowSum<float>* sum, const float* x, float shift, int64_t n,
                  const char* ahead) noexcept;
 void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n,
@@ -40,28 +41,26 @@ void row_add_exp(RowSum<double>* sum, const double* x, double shift, int64_t n,
 // y[j] = exp(x[j] - shift[j])
 void column_exp(float* y, const float* x, const float* shift, int64_t n) noexcept;
 void column_exp(double* y, const double* x, const double* shift, int64_t n) noexcept;
-// Of each column the largest element, NaNs passed over; of these and of sums there are `copies` of
-// each.
+// top: [copies][n], the largest element of each column; NaNs are skipped.
 void columns_max(float* top, const char* x, const Columns& c) noexcept;
 void columns_max(double* top, const char* x, const Columns& c) noexcept;
-// The sum of exp(x - top), a top of -inf counting as 0; unless `kept` is NULL they are left there,
-// in x's geometry.
+// sum: [copies][n], the sum of exp(x - top), a top of -inf counting as 0. If `kept` is not NULL, it
+// receives the exponentials, with x's strides.
 void columns_sum_exp(float* sum, const float* top, const char* x, char* kept,
                      const Columns& c) noexcept;
 void columns_sum_exp(double* sum, const double* top, const char* x, char* kept,
                      const Columns& c) noexcept;
-// The sum of g, or of g y if y is not NULL.
+// sum: [copies][n], the sum of g, or of g y if y is not NULL.
 void columns_sum(float* sum, const char* g, const char* y, const Columns& c) noexcept;
 void columns_sum(double* sum, const char* g, const char* y, const Columns& c) noexcept;
-// Of values of n columns: as many copies of them.
+// v: [copies][n]; repeats the first n values.
 void columns_repeat(float* v, const Columns& c) noexcept;
 void columns_repeat(double* v, const Columns& c) noexcept;
-// Joins chunks' largest elements and sums of exp(x - it), n <= kMaxRowChunks of each: the largest
-// and the sum of all.
+// Combines n <= kMaxRowChunks chunks of a row: tops, their largest elements, and sums, of exp(x - top).
 void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept;
 void join_exps(const double* tops, const double* sums, int64_t n, double* top,
                double* sum) noexcept;
-// Adds x[i], a[i] b[i], (x[i] - center)^2.
+// Add x[i], a[i] b[i] or (x[i] - center)^2 to the sum.
 void row_add(RowSum<float>* sum, const float* x, int64_t n) noexcept;
 void row_add(RowSum<double>* sum, const double* x, int64_t n) noexcept;
 void row_add_products(RowSum<float>* sum, const float* a, const float* b, int64_t n) noexcept;
@@ -78,7 +77,7 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// A row of n elements read block by block; native ones in place.
+// A row that is read block by block, in place if its dtype is T.
 template <class T> struct RowIn {
   const char* p;
   int32_t dtype;
@@ -103,7 +102,7 @@ template <class T> struct RowOut {
   int32_t dtype;
 
   TT_INLINE bool direct() const { return sizeof(T) == 8 || dtype == TT_F32; }
-  // Where to compute elements [i, …) and, after that, put(): nothing more to do if direct.
+  // Where to compute elements from i on: in the output, or in the buffer, which put() converts.
   TT_INLINE T* at(int64_t i, T* buffer) const {
     return direct() ? reinterpret_cast<T*>(p) + i : buffer;
   }
@@ -116,14 +115,14 @@ template <class F> TT_INLINE void for_blocks(int64_t n, const F& f) {
   for (int64_t i = 0; i < n; i += kRowBlock) f(i, min(n - i, kRowBlock));
 }
 
-// Which of a kernel's steps are to be done now.
+// The steps of a kernel that this stage runs.
 struct Steps {
   int32_t first, last;
 
   TT_INLINE bool has(int32_t step) const { return first <= step && step <= last; }
 };
 
-// Two sums of each chunk of a row, [2][rows][n_chunks].
+// Two sums of each chunk of a row. p: [2][rows][n_chunks].
 struct RowParts {
   double* p;
   int64_t rows, n_chunks, row;
@@ -139,11 +138,11 @@ struct RowParts {
 
 TT_INLINE Columns columns_of(int64_t inner, int64_t steps, int64_t n, int32_t dtype) {
   const int64_t fit = kRowTile / inner;
-  const int64_t most = fit < steps / 4 ? fit : steps / 4;
-  return {steps, inner * kItemSize[dtype], n, max<int64_t>(most, 1), dtype};
+  const int64_t copies = min(fit, steps / 4);
+  return {steps, inner * kItemSize[dtype], n, max<int64_t>(copies, 1), dtype};
 }
-// f(step, byte, width) for each run of columns: `copies` steps at a time, and one by one those that
-// are left.
+// Calls f(step, byte offset, width) for all rows of columns: `copies` of them at a time, then the
+// rest one by one.
 template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
   const int64_t bulk = c.steps - c.steps % c.copies;
   for (int64_t i = 0, k; i < c.steps; i += k) {
@@ -152,7 +151,7 @@ template <class F> TT_INLINE void for_columns(const Columns& c, const F& f) {
   }
 }
 
-// One value of a dtype that computes in T.
+// Loads one value as T.
 template <class T> TT_INLINE T load_one(const char* p, int32_t dtype) {
   T v;
   if (dtype == Loads<T>::native) __builtin_memcpy(&v, p, sizeof v);

@@ -1,4 +1,4 @@
-// Native vectors of this instruction set, as gcc's and clang's vector extension: load, store,
+// Vec<T>: the vector of this instruction set, as gcc's and clang's vector extension; load, store,
 // splat, halves.
 #pragma once
 
@@ -56,7 +56,7 @@ TT_INLINE Vec<double> splat(double x) {
 #endif
 }
 
-// Halves of a vector.
+// The halves of a vector.
 template <class T, int N> struct Halves {
   typedef T Whole __attribute__((vector_size(N * sizeof(T))));
   typedef T Half __attribute__((vector_size(N / 2 * sizeof(T))));
@@ -72,7 +72,7 @@ template <class T, int N> struct Halves {
   }
 };
 
-// Joins lane l with lane l + N/2, then these halves likewise, until two lanes are left in out.
+// Combines lane l with lane l + N/2, then the results likewise, until two lanes are left: out[2].
 template <class T, int N, class Op>
 TT_INLINE void fold_lanes(typename Halves<T, N>::Whole v, T* out, const Op& op) {
   if constexpr (N == 2) {
@@ -83,7 +83,9 @@ TT_INLINE void fold_lanes(typename Halves<T, N>::Whole v, T* out, const Op& op) 
     if constexpr (N == 4) {
       out[0] = half[0];
       out[1] = half[1];
-    } else fold_lanes<T, N / 2>(half, out, op);
+    } else {
+      fold_lanes<T, N / 2>(half, out, op);
+    }
   }
 }
 

@@ -1,4 +1,10 @@
 // softmax, log_softmax and their backwards, along any dimension of a contiguous array.
+//   a, b, out: (outer, dim, inner). Forward: a is x; backward: a is the gradient, b is y
+//
+// If inner is 1, a row is contiguous. Otherwise kRowTile neighbouring columns are computed at once.
+// If dim is long and there are few rows, it is cut into n_chunks; then stage 0 computes the maximum
+// and sum of each chunk (parts: [2][outer * inner][n_chunks + 1]), stage 1 combines them, stage 2
+// computes the results.
 #include "kernels/cpu/softmax/softmax.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -14,35 +20,39 @@ template <class T> TT_NOINLINE void write_columns(char* y, const T* v, int64_t n
   store_run(y, v, n, dtype);
 }
 
-// row: n elements from byte `at` on, in steps: 0 leaves the largest element in *top, 1 the sum that
-// is needed in *sum, 2 the results. columns: step 2 of columns, of which tops and sums are given.
+// Steps of a row or tile.
+enum Step : int32_t { kMax, kSum, kResult };
+
+// Forward and Backward have
+//   row      the steps s of n elements from byte `at` on; kMax sets *top, kSum sets *sum
+//   columns  step kResult of a tile, given its tops and sums
 
 template <class T, bool kLog> struct Forward {
   static TT_NOINLINE void finish_log(T* y, const T* x, T top, T log_sum, int64_t n) {
     TT_VECTORIZE
     for (int64_t j = 0; j < n; j++) y[j] = (x[j] - top) - log_sum;
   }
-  // Step 1 keeps exp(x - top) in an out that can.
+  // kSum keeps exp(x - top) in `out` if its dtype is T.
   static TT_INLINE void row(const SoftmaxPlan& p, int64_t at, int64_t n, Steps s, T* top, T* sum) {
     const RowIn<T> x{p.a + at, p.dtype};
     const RowOut<T> y{p.out + at, p.dtype};
     alignas(64) T in[kRowBlock], e[kRowBlock];
     const bool keep = !kLog && y.direct();
-    if (s.has(0)) {
-      T most = kMinusInfinity<T>;
-      for_blocks(n, [&](int64_t i, int64_t k) { most = row_max(x.get(i, k, in), k, most); });
-      *top = most;
+    if (s.has(kMax)) {
+      T largest = kMinusInfinity<T>;
+      for_blocks(n, [&](int64_t i, int64_t k) { largest = row_max(x.get(i, k, in), k, largest); });
+      *top = largest;
     }
     const T m = *top;
     RowSum<T> lanes;
-    if (s.has(1)) {
+    if (s.has(kSum)) {
       const T shift = m == kMinusInfinity<T> ? T(0) : m;
       for_blocks(n, [&](int64_t i, int64_t k) {
         row_exp(keep ? y.at(i, e) : e, x.get(i, k, in), shift, k, &lanes);
       });
       *sum = row_total(lanes);
     }
-    if (!s.has(2)) return;
+    if (!s.has(kResult)) return;
     const T last = kLog ? math::log(*sum) : T(1) / *sum;
     for_blocks(n, [&](int64_t i, int64_t k) {
       T* d = y.at(i, e);
@@ -75,7 +85,7 @@ template <class T, bool kLog> struct Forward {
 
 // softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
 template <class T, bool kLog> struct Backward {
-  // e: exp(y) of log_softmax, else y.
+  // e: exp(y) for log_softmax, else y.
   static TT_NOINLINE void dx_of(T* dx, const T* g, const T* e, T sum, int64_t n) {
     TT_VECTORIZE
     for (int64_t j = 0; j < n; j++) dx[j] = kLog ? g[j] - e[j] * sum : e[j] * (g[j] - sum);
@@ -86,14 +96,14 @@ template <class T, bool kLog> struct Backward {
     const RowOut<T> dx{p.out + at, p.dtype};
     alignas(64) T gs[kRowBlock], ys[kRowBlock], e[kRowBlock];
     RowSum<T> lanes;
-    if (s.has(1)) {
+    if (s.has(kSum)) {
       for_blocks(n, [&](int64_t i, int64_t k) {
         if constexpr (kLog) row_add(&lanes, g.get(i, k, gs), k);
         else row_add_products(&lanes, g.get(i, k, gs), y.get(i, k, ys), k);
       });
       *sum = row_total(lanes);
     }
-    if (!s.has(2)) return;
+    if (!s.has(kResult)) return;
     for_blocks(n, [&](int64_t i, int64_t k) {
       const T* a = g.get(i, k, gs);
       const T* b = y.get(i, k, ys);
@@ -117,7 +127,7 @@ template <class T, bool kLog> struct Backward {
   }
 };
 
-// `count` rows of n elements, the first one from byte `at` on.
+// `count` rows of n elements from byte `at` on.
 template <class T, class Op> TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t at, int64_t n,
                                                    int64_t count, Steps s, T* top, T* sum) {
   for (int64_t r = 0; r < count; r++) Op::row(p, at + r * n * kItemSize[p.dtype], n, s, top, sum);
@@ -125,7 +135,7 @@ template <class T, class Op> TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t
 
 template <class T> struct Work {
   bool log;
-  // Step 1 leaves exp(x - top) in out.
+  // Whether kSum keeps exp(x - top) in out.
   bool keeps(const SoftmaxPlan& p) const {
     return !log && kItemSize[p.dtype] == int64_t(sizeof(T));
   }
@@ -133,21 +143,23 @@ template <class T> struct Work {
   void (*columns)(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* top, const T* sum);
 };
 
-// `steps` elements of n columns from byte `at` on.
+// A tile of columns from byte `at` on.
 template <class T> TT_ONE_BODY void tile(const SoftmaxPlan& p, const Work<T>& w, int64_t at,
                                          const Columns& c, Steps s, T* top, T* sum) {
   const char* x = p.a + at;
-  if (!p.b) s.has(0) ? columns_max(top, x, c) : columns_repeat(top, c);
-  if (!s.has(1)) columns_repeat(sum, c);
+  if (!p.b && s.has(kMax)) columns_max(top, x, c);
+  else if (!p.b) columns_repeat(top, c);
+  if (!s.has(kSum)) columns_repeat(sum, c);
   else if (p.b) columns_sum(sum, x, w.log ? nullptr : p.b + at, c);
   else columns_sum_exp(sum, top, x, w.keeps(p) ? p.out + at : nullptr, c);
-  if (s.has(2)) w.columns(p, at, c, top, sum);
+  if (s.has(kResult)) w.columns(p, at, c, top, sum);
 }
 
-// A chunk's top and sum of each column, and after those of all chunks the joined ones.
+// Tops and sums of each column: those of the chunks, then the combined ones. p.parts:
+// [2][outer * inner][n_chunks + 1].
 template <class T> struct Parts {
   const SoftmaxPlan& p;
-  const int64_t row, all;  // [outer][inner]
+  const int64_t row, all;  // of outer * inner rows
 
   double* tops(int64_t j) const { return p.parts + (row + j) * (p.n_chunks + 1); }
   double* sums(int64_t j) const { return tops(all + j); }
@@ -158,7 +170,7 @@ template <class T> struct Parts {
       TT_SCALAR_LOOP;
     }
   }
-  // kept: out holds exp(x - the chunk's top), which the chunk's sum is then to match.
+  // kept: out holds exp(x - the chunk's top), so sum[j] is scaled to match.
   TT_NOINLINE void get(int64_t k, int64_t n, bool kept, T* top, T* sum) const {
     for (int64_t j = 0; j < n; j++) {
       top[j] = T(tops(j)[p.n_chunks]);
@@ -188,7 +200,7 @@ template <class T> struct Parts {
   }
 };
 
-// Of chunk k of columns [column, column + n).
+// Steps s of chunk k of columns [column, column + n) of outer index o.
 template <class T> TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T>& w, int64_t o,
                                               int64_t column, int64_t k, Steps s) {
   alignas(64) T top[kRowTile], sum[kRowTile];
@@ -198,10 +210,10 @@ template <class T> TT_ONE_BODY void run_chunk(const SoftmaxPlan& p, const Work<T
   const int64_t n = min(p.inner - column, kRowTile);
   const Parts<T> parts{p, o * p.inner + column, p.outer * p.inner};
   if (p.n_chunks > 1 && p.run.stage == 1) return parts.join(n);
-  if (s.first == 2) parts.get(k, n, !p.b && w.keeps(p), top, sum);
+  if (s.first == kResult) parts.get(k, n, !p.b && w.keeps(p), top, sum);
   if (p.inner == 1) w.rows(p, at, steps, 1, s, top, sum);
   else tile(p, w, at, columns_of(p.inner, steps, n, p.dtype), s, top, sum);
-  if (s.last == 1) parts.put(k, n, top, sum);
+  if (s.last == kSum) parts.put(k, n, top, sum);
 }
 
 template <class T>
@@ -210,16 +222,16 @@ TT_NOINLINE int32_t run_units(const SoftmaxPlan& p, const Work<T>& w, int64_t be
     const int64_t chunks = p.run.stage == 1 ? 1 : p.n_chunks;
     for (int64_t u = begin, t = u / chunks; u < end; u++, t = u / chunks)
       run_chunk(p, w, t / p.n_tiles, t % p.n_tiles * kRowTile, u % chunks,
-                p.run.stage ? Steps{2, 2} : Steps{0, 1});
+                p.run.stage ? Steps{kResult, kResult} : Steps{kMax, kSum});
     return TT_OK;
   }
   if (p.inner == 1) {
     T top, sum;
-    w.rows(p, begin * p.dim * kItemSize[p.dtype], p.dim, end - begin, {0, 2}, &top, &sum);
+    w.rows(p, begin * p.dim * kItemSize[p.dtype], p.dim, end - begin, {kMax, kResult}, &top, &sum);
     return TT_OK;
   }
   for (int64_t u = begin; u < end; u++)
-    run_chunk(p, w, u / p.n_tiles, u % p.n_tiles * kRowTile, 0, {0, 2});
+    run_chunk(p, w, u / p.n_tiles, u % p.n_tiles * kRowTile, 0, {kMax, kResult});
   return TT_OK;
 }
 
