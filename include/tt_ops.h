@@ -19,6 +19,7 @@ enum { TT_INTERPOLATION_NEAREST = 0, TT_INTERPOLATION_LINEAR = 1, TT_INTERPOLATI
 enum { TT_PADDING_CONSTANT = 0, TT_PADDING_REFLECT = 1, TT_PADDING_REPLICATE = 2,
        TT_PADDING_CIRCULAR = 3 };
 enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
+enum { TT_INDEXING_IJ = 0, TT_INDEXING_XY = 1 };
 enum { TT_SIDE_NONE = 0, TT_SIDE_LEFT = 1, TT_SIDE_RIGHT = 2 };
 enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2,
@@ -506,6 +507,216 @@ typedef struct tt_constant_pad_nd_opts {
 #define TT_CONSTANT_PAD_ND_VALUE (UINT64_C(1) << 0)
 tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad,
                              const tt_constant_pad_nd_opts *opts, tt_tensor **out);
+
+/* Concatenates tensors horizontally: along dimension 1, or along dimension 0 if they have at
+   most one.
+     tensors: at least one tensor */
+tt_status tt_hstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, tt_tensor **out);
+tt_status tt_hstack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                         tt_tensor *dst);
+
+/* Concatenates tensors vertically: along dimension 0, where tensors with at most one dimension
+   are rows.
+     tensors: at least one tensor */
+tt_status tt_vstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, tt_tensor **out);
+tt_status tt_vstack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                         tt_tensor *dst);
+
+/* Concatenates tensors along dimension 2. Each is seen as by atleast_3d.
+     tensors: at least one tensor */
+tt_status tt_dstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors, tt_tensor **out);
+tt_status tt_dstack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                         tt_tensor *dst);
+
+/* Concatenates tensors along dimension 1, where tensors with at most one dimension are columns.
+     tensors: at least one tensor */
+tt_status tt_column_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                          tt_tensor **out);
+tt_status tt_column_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                               tt_tensor *dst);
+
+/* Returns a matrix with the given matrices along the diagonal and zeros elsewhere. Vectors are
+   rows.
+     tensors: at least one tensor, each with at most 2 dimensions */
+tt_status tt_block_diag(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                        tt_tensor **out);
+
+/* Splits self along dim into `sections` views of almost equal size.
+     sections: number of views, at least 1
+     dim: dimension to split */
+typedef struct tt_tensor_split_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to split; default: 0 */
+} tt_tensor_split_opts;
+#define TT_TENSOR_SPLIT_DIM (UINT64_C(1) << 0)
+tt_status tt_tensor_split(tt_ctx *c, const tt_tensor *self, int64_t sections,
+                          const tt_tensor_split_opts *opts, tt_tensor **outs, int64_t cap,
+                          int64_t *n_outs);
+
+/* Splits self along dim before each of the given indices, which are clipped as those of a slice.
+     indices: positions at which dim is split
+     dim: dimension to split */
+typedef struct tt_tensor_split_indices_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to split; default: 0 */
+} tt_tensor_split_indices_opts;
+#define TT_TENSOR_SPLIT_INDICES_DIM (UINT64_C(1) << 0)
+tt_status tt_tensor_split_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                                  int64_t n_indices, const tt_tensor_split_indices_opts *opts,
+                                  tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the indices.
+     tensor_indices_or_sections: 0-dim or 1-D int64 tensor
+     dim: dimension to split */
+typedef struct tt_tensor_split_tensor_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to split; default: 0 */
+} tt_tensor_split_tensor_opts;
+#define TT_TENSOR_SPLIT_TENSOR_DIM (UINT64_C(1) << 0)
+tt_status tt_tensor_split_tensor(tt_ctx *c, const tt_tensor *self,
+                                 const tt_tensor *tensor_indices_or_sections,
+                                 const tt_tensor_split_tensor_opts *opts, tt_tensor **outs,
+                                 int64_t cap, int64_t *n_outs);
+
+/* Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along its
+   only dimension.
+     sections: number of views; must divide the size */
+tt_status tt_hsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs);
+
+/* Splits self horizontally before each of the given indices.
+     indices: positions at which the dimension is split */
+tt_status tt_hsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                            int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Splits self vertically, along dimension 0, into views of equal size. self has at least 2
+   dimensions.
+     sections: number of views; must divide the size */
+tt_status tt_vsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs);
+
+/* Splits self vertically before each of the given indices.
+     indices: positions at which the dimension is split */
+tt_status tt_vsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                            int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
+     sections: number of views; must divide the size */
+tt_status tt_dsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs);
+
+/* Splits self along dimension 2 before each of the given indices.
+     indices: positions at which the dimension is split */
+tt_status tt_dsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                            int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Returns a copy with the order of the columns, dimension 1, reversed. */
+tt_status tt_fliplr(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns a copy with the order of the rows, dimension 0, reversed. */
+tt_status tt_flipud(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns a copy rotated by k quarter turns in the plane of two dimensions, from the first
+   towards the second.
+     k: number of quarter turns; may be negative
+     dims: the two dimensions; an empty list: the first two */
+tt_status tt_rot90(tt_ctx *c, const tt_tensor *self, int64_t k, const int64_t *dims, int64_t n_dims,
+                   tt_tensor **out);
+
+/* Returns a copy of the diagonal of a matrix, or the matrix with a vector as its diagonal and
+   zeros elsewhere.
+     diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it */
+tt_status tt_diag(tt_ctx *c, const tt_tensor *self, int64_t diagonal, tt_tensor **out);
+tt_status tt_diag_into(tt_ctx *c, const tt_tensor *self, int64_t diagonal, tt_tensor *dst);
+
+/* Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
+     offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it */
+typedef struct tt_diagflat_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t offset; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it;
+                     default: 0 */
+} tt_diagflat_opts;
+#define TT_DIAGFLAT_OFFSET (UINT64_C(1) << 0)
+tt_status tt_diagflat(tt_ctx *c, const tt_tensor *self, const tt_diagflat_opts *opts,
+                      tt_tensor **out);
+
+/* Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of self;
+   they are zero elsewhere.
+     offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+     dim1: dimension of the rows in the result
+     dim2: dimension of the columns in the result */
+typedef struct tt_diag_embed_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t offset; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it;
+                     default: 0 */
+  int64_t dim1; /* dimension of the rows in the result; default: -2 */
+  int64_t dim2; /* dimension of the columns in the result; default: -1 */
+} tt_diag_embed_opts;
+#define TT_DIAG_EMBED_OFFSET (UINT64_C(1) << 0)
+#define TT_DIAG_EMBED_DIM1 (UINT64_C(1) << 1)
+#define TT_DIAG_EMBED_DIM2 (UINT64_C(1) << 2)
+tt_status tt_diag_embed(tt_ctx *c, const tt_tensor *self, const tt_diag_embed_opts *opts,
+                        tt_tensor **out);
+
+/* Returns the coordinates of a grid: for each vector a view in which it varies along its own
+   dimension.
+     tensors: vectors of one dtype; a 0-dim tensor has length 1
+     indexing: ij: tensor i is dimension i; xy: the first two dimensions are swapped */
+typedef struct tt_meshgrid_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t indexing; /* ij: tensor i is dimension i; xy: the first two dimensions are swapped;
+                       default: "ij" */
+} tt_meshgrid_opts;
+#define TT_MESHGRID_INDEXING (UINT64_C(1) << 0)
+tt_status tt_meshgrid(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                      const tt_meshgrid_opts *opts, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Returns all combinations of one element from each vector, one per row.
+     tensors: vectors of one dtype */
+tt_status tt_cartesian_prod(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                            tt_tensor **out);
+
+/* Returns all combinations of r elements of a vector, one per row, in the order of the elements.
+     self: (n)
+     r: number of elements of a combination
+     with_replacement: whether an element may occur several times */
+typedef struct tt_combinations_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t with_replacement; /* whether an element may occur several times; default: false */
+} tt_combinations_opts;
+#define TT_COMBINATIONS_WITH_REPLACEMENT (UINT64_C(1) << 0)
+tt_status tt_combinations(tt_ctx *c, const tt_tensor *self, int64_t r,
+                          const tt_combinations_opts *opts, tt_tensor **out);
+
+/* Repeats each element, or each slice of dim, `repeats` times.
+     repeats: number of copies
+     dim: dimension along which slices are repeated; default: self is flattened
+     output_size: size of the result in dim, if it is known; it is checked */
+typedef struct tt_repeat_interleave_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension along which slices are repeated; default: self is flattened */
+  int64_t output_size; /* size of the result in dim, if it is known; it is checked; default: none */
+} tt_repeat_interleave_opts;
+#define TT_REPEAT_INTERLEAVE_DIM (UINT64_C(1) << 0)
+#define TT_REPEAT_INTERLEAVE_OUTPUT_SIZE (UINT64_C(1) << 1)
+tt_status tt_repeat_interleave(tt_ctx *c, const tt_tensor *self, int64_t repeats,
+                               const tt_repeat_interleave_opts *opts, tt_tensor **out);
+
+/* Repeats each element, or each slice of dim, as often as repeats says.
+     repeats: numbers of copies, an integer tensor: 1-D with one entry for each slice, or with a
+       single one for all
+     dim: dimension along which slices are repeated; default: self is flattened
+     output_size: size of the result in dim, if it is known; it is checked */
+typedef struct tt_repeat_interleave_tensor_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension along which slices are repeated; default: self is flattened */
+  int64_t output_size; /* size of the result in dim, if it is known; it is checked; default: none */
+} tt_repeat_interleave_tensor_opts;
+#define TT_REPEAT_INTERLEAVE_TENSOR_DIM (UINT64_C(1) << 0)
+#define TT_REPEAT_INTERLEAVE_TENSOR_OUTPUT_SIZE (UINT64_C(1) << 1)
+tt_status tt_repeat_interleave_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *repeats,
+                                      const tt_repeat_interleave_tensor_opts *opts,
+                                      tt_tensor **out);
 
 /* Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two
    dimensions, without storing the matrix of scores. Queries whose keys are all masked give
@@ -1252,6 +1463,42 @@ typedef struct tt_linspace_opts {
 #define TT_LINSPACE_DEVICE (UINT64_C(1) << 1)
 tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps,
                       const tt_linspace_opts *opts, tt_tensor **out);
+
+/* Returns the indices of the lower triangle of a matrix in row-major order: the rows, then the
+   columns.
+     row: number of rows
+     col: number of columns
+     offset: the diagonal that bounds the triangle. 0: the main one; k > 0: the k-th above it; k
+       < 0: the k-th below it
+     dtype: int64 or int32; default: int64
+     device: device of the result; default: CPU */
+typedef struct tt_tril_indices_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* int64 or int32; default: int64 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_tril_indices_opts;
+#define TT_TRIL_INDICES_DTYPE (UINT64_C(1) << 0)
+#define TT_TRIL_INDICES_DEVICE (UINT64_C(1) << 1)
+tt_status tt_tril_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
+                          const tt_tril_indices_opts *opts, tt_tensor **out);
+
+/* Returns the indices of the upper triangle of a matrix in row-major order: the rows, then the
+   columns.
+     row: number of rows
+     col: number of columns
+     offset: the diagonal that bounds the triangle. 0: the main one; k > 0: the k-th above it; k
+       < 0: the k-th below it
+     dtype: int64 or int32; default: int64
+     device: device of the result; default: CPU */
+typedef struct tt_triu_indices_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* int64 or int32; default: int64 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_triu_indices_opts;
+#define TT_TRIU_INDICES_DTYPE (UINT64_C(1) << 0)
+#define TT_TRIU_INDICES_DEVICE (UINT64_C(1) << 1)
+tt_status tt_triu_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
+                          const tt_triu_indices_opts *opts, tt_tensor **out);
 
 /* Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
    dimensions. The result has the shape of index.
@@ -2400,6 +2647,11 @@ tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64
 tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                           const tt_sum_dim_opts *opts, tt_tensor *dst);
 
+/* Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
+     size: sizes of the result; must broadcast to the shape of self */
+tt_status tt_sum_to_size(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                         tt_tensor **out);
+
 /* Computes the mean of all elements.
      dtype: dtype of the computation and of the result; must be given for integers */
 typedef struct tt_mean_opts {
@@ -3201,6 +3453,117 @@ typedef struct tt_diagonal_opts {
 #define TT_DIAGONAL_DIM2 (UINT64_C(1) << 2)
 tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts,
                       tt_tensor **out);
+
+/* Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy. */
+tt_status tt_ravel(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns a view of self broadcast to a shape. It is expand as a function.
+     size: sizes of the view; -1 keeps a size */
+tt_status tt_broadcast_to(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                          tt_tensor **out);
+
+/* Returns views of the tensors, broadcast to their common shape.
+     tensors: at least one tensor */
+tt_status tt_broadcast_tensors(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                               tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Returns a view in which dimension source[i] has become dimension destination[i]. The others
+   keep their order.
+     source: dimensions to move
+     destination: their new positions, as many as in source */
+tt_status tt_movedim(tt_ctx *c, const tt_tensor *self, const int64_t *source, int64_t n_source,
+                     const int64_t *destination, int64_t n_destination, tt_tensor **out);
+
+/* Returns self with at least 1 dimension. */
+tt_status tt_atleast_1d(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns each tensor with at least 1 dimension. */
+tt_status tt_atleast_1d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Returns self with at least 2 dimensions. A vector becomes a row. */
+tt_status tt_atleast_2d(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns each tensor with at least 2 dimensions. A vector becomes a row. */
+tt_status tt_atleast_2d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Returns self with at least 3 dimensions. */
+tt_status tt_atleast_3d(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns each tensor with at least 3 dimensions. */
+tt_status tt_atleast_3d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Returns the conjugate transpose of the matrices in the last two dimensions: a view if they are
+   real. */
+tt_status tt_adjoint(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns a copy of the indices start … start + length - 1 of dim.
+     dim: dimension to narrow
+     start: first index; negative values count from the end
+     length: number of indices */
+tt_status tt_narrow_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start,
+                         int64_t length, tt_tensor **out);
+tt_status tt_narrow_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start,
+                              int64_t length, tt_tensor *dst);
+
+/* Returns a view of all windows of `size` neighbours along a dimension, `step` apart. The
+   windows are the last dimension.
+     dimension: dimension to unfold
+     size: length of a window
+     step: distance between windows, at least 1 */
+tt_status tt_unfold(tt_ctx *c, const tt_tensor *self, int64_t dimension, int64_t size, int64_t step,
+                    tt_tensor **out);
+
+/* Returns a copy of self in which index `index` of dim is replaced by src.
+     src: values to write: the shape of self without dim
+     dim: dimension to index
+     index: position along dim; negative values count from the end */
+tt_status tt_select_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src, int64_t dim,
+                            int64_t index, tt_tensor **out);
+
+/* Returns a copy of self in which every step-th index of dim from start up to, but not
+   including, end is replaced by src.
+     src: values to write, of the shape of that slice
+     dim: dimension to slice
+     start: first index; default: the first
+     end: end of the indices, which it excludes; default: the size of dim
+     step: difference between indices, at least 1 */
+typedef struct tt_slice_scatter_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to slice; default: 0 */
+  int64_t start; /* first index; default: the first */
+  int64_t end; /* end of the indices, which it excludes; default: the size of dim */
+  int64_t step; /* difference between indices, at least 1; default: 1 */
+} tt_slice_scatter_opts;
+#define TT_SLICE_SCATTER_DIM (UINT64_C(1) << 0)
+#define TT_SLICE_SCATTER_START (UINT64_C(1) << 1)
+#define TT_SLICE_SCATTER_END (UINT64_C(1) << 2)
+#define TT_SLICE_SCATTER_STEP (UINT64_C(1) << 3)
+tt_status tt_slice_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                           const tt_slice_scatter_opts *opts, tt_tensor **out);
+tt_status tt_slice_scatter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                                const tt_slice_scatter_opts *opts, tt_tensor *dst);
+
+/* Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2 are
+   replaced by src.
+     src: values to write, of the shape of diagonal(self, offset, dim1, dim2)
+     offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+     dim1: dimension of the rows
+     dim2: dimension of the columns */
+typedef struct tt_diagonal_scatter_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t offset; /* 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it;
+                     default: 0 */
+  int64_t dim1; /* dimension of the rows; default: 0 */
+  int64_t dim2; /* dimension of the columns; default: 1 */
+} tt_diagonal_scatter_opts;
+#define TT_DIAGONAL_SCATTER_OFFSET (UINT64_C(1) << 0)
+#define TT_DIAGONAL_SCATTER_DIM1 (UINT64_C(1) << 1)
+#define TT_DIAGONAL_SCATTER_DIM2 (UINT64_C(1) << 2)
+tt_status tt_diagonal_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                              const tt_diagonal_scatter_opts *opts, tt_tensor **out);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,7 @@ TESTS = {
     "Index": "is_int({0})",
     "Dims": "({0} is None or isinstance({0}, (tuple, list)) or is_int({0}))",
     "Int[]": LIST,
+    "Tensor[]": LIST,
     "Str": "isinstance({0}, str)",
     "Size": LIST,
     "Shape": LIST,

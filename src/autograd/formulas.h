@@ -143,6 +143,8 @@ TensorRef permute_backward(const Tensor& g, Ints dims);
 TensorRef squeeze_dim(const Tensor& g, int64_t dim);
 TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides,
                               int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
+TensorRef unfold_backward(const Tensor& g, Ints self_sizes, int64_t dimension, int64_t size,
+                          int64_t step);
 TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
                                   int64_t offset);
 

@@ -75,4 +75,23 @@ TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints
                                 stride, offset);
 }
 
+// Every element receives the gradients of all windows that contain it.
+TensorRef unfold_backward(const Tensor& g, Ints self_sizes, int64_t dimension, int64_t size,
+                          int64_t step) {
+  TensorRef zeros = op::zeros(self_sizes, g.dtype, g.device);
+  if (g.numel == 0) return zeros;
+  if (self_sizes.n == 0) return op::reshape(g, self_sizes);
+  const int64_t d = wrap_dim(dimension, self_sizes.n);
+  const int64_t windows = g.size(d);
+  Shape flat(self_sizes);
+  flat[d] = windows * size;
+  const int64_t last = -1;
+  TensorRef first = op::arange(0, windows, 1, Dtype::kI64, g.device) * step;
+  TensorRef index = op::unsqueeze(first, 1) + op::arange(0, size, 1, Dtype::kI64, g.device);
+  const int64_t behind = d + 1;
+  TensorRef rows = op::reshape(op::movedim(g, Ints(&last, 1), Ints(&behind, 1)), flat);
+  const int64_t whole = windows * size;
+  return op::index_add(zeros, d, op::reshape(index, Ints(&whole, 1)), rows);
+}
+
 }  // namespace TT_NS::formula

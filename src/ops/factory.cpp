@@ -126,6 +126,56 @@ TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) 
   return out;
 }
 
+// The number of elements of an m x n matrix with column - row <= offset, which is in [-m, n].
+static __int128 lower_elements(int64_t m, int64_t n, int64_t offset) {
+  if (n == 0) return 0;
+  const int64_t first = TT_NS::max<int64_t>(0, -offset);           // not empty
+  const int64_t whole = clamp<int64_t>(n - offset - 1, first, m);  // of n elements
+  const __int128 partial = whole - first;                          // rows in between
+  const __int128 from = first + offset + 1;
+  return partial * (2 * from + partial - 1) / 2 + __int128(m - whole) * n;
+}
+
+// The elements of row r are the columns [lower ? 0 : r + offset, lower ? r + offset + 1 : n).
+static TensorRef triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, Dtype dtype,
+                                  const Opt<Device>& device) {
+  if (row < 0 || col < 0)
+    fail_arg(TT_INVALID_ARG, row < 0 ? "row" : "col", "row is {}, col is {}: must not be negative",
+             row, col);
+  if (dtype == Dtype::kNone) dtype = Dtype::kI64;
+  if (dtype != Dtype::kI64 && dtype != Dtype::kI32)
+    fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be int64 or int32", fmt(dtype));
+  const int64_t o = clamp(offset, -row, col);
+  __int128 count = lower_elements(row, col, lower ? o : TT_NS::max(o - 1, -row));
+  if (!lower) count = o > -row ? __int128(row) * col - count : __int128(row) * col;
+  if (count > INT64_MAX / 16)
+    fail_arg(TT_SHAPE, "row", "row is {}, col is {}, offset is {}: too many elements", row, col,
+             offset);
+  const int64_t size[2] = {2, int64_t(count)};
+  TensorRef out = make(size, Dtype::kI64, kCpuDevice);
+  int64_t* rows = out->as<int64_t>();
+  int64_t* columns = rows + size[1];
+  const int64_t begin = lower ? TT_NS::max<int64_t>(0, -o) : 0;
+  for (int64_t r = begin, left = size[1]; left > 0; r++) {
+    const int64_t from = lower ? 0 : TT_NS::max<int64_t>(0, r + o);
+    const int64_t to = lower ? TT_NS::min(r + o + 1, col) : col;
+    for (int64_t k = from; k < to; k++) {
+      *rows++ = r;
+      *columns++ = k;
+    }
+    left -= to - from;
+  }
+  return on(dtype == Dtype::kI64 ? std::move(out) : op::to_dtype(*out, dtype), device);
+}
+TensorRef tril_indices(Call, int64_t row, int64_t col, int64_t offset, Dtype dtype,
+                       Opt<Device> device) {
+  return triangle_indices(row, col, offset, true, dtype, device);
+}
+TensorRef triu_indices(Call, int64_t row, int64_t col, int64_t offset, Dtype dtype,
+                       Opt<Device> device) {
+  return triangle_indices(row, col, offset, false, dtype, device);
+}
+
 // Returns the n numbers from, from + step, … in float64 or complex128.
 static TensorRef ramp(const Scalar& from, const Scalar& step, int64_t n) {
   return op::add(*op::mul(*op::arange(0, n, 1, Dtype::kF64), step), from);

@@ -126,6 +126,7 @@ TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
   int64_t extra = self.ndim - size.n;
   for (int64_t d = 0; d < self.ndim; d++)
     if (d < extra || (size[d - extra] == 1 && self.size(d) != 1)) dims.push_back(d);
+  if (self.ndim == 0) return op::clone(self);
   if (dims.empty()) return TensorRef::share(&self);
   TensorRef summed = op::sum_dim(self, dims, true, self.dtype);
   return extra ? op::view(*op::contiguous(summed), size) : summed;

@@ -247,6 +247,18 @@ class Tensor(Arithmetic):
         """A view with the last two dimensions exchanged."""
         return self.transpose(-2, -1)
 
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix."""
+        if self.ndim not in (0, 2):
+            raise errors.ShapeError(f"H: self has {self.ndim} dims: must be a matrix, use mH")
+        return self.adjoint() if self.ndim else self
+
+    @property
+    def mH(self) -> Tensor:
+        """The conjugate transpose of the matrices in the last two dimensions."""
+        return self.adjoint()
+
     def new_tensor(
         self,
         data: Any,

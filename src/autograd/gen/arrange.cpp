@@ -384,4 +384,307 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_inde
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, int64_t>(&pad_indexed_backward_schema,
     impl::pad_indexed_backward, pad_indexed_backward_autograd);
 
+// ---- hstack ----
+static constexpr ArgInfo hstack_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema hstack_schema = {"hstack", "hstack",
+                                           "hstack(tensors: Tensor[]) -> Tensor", hstack_args, 1, 1,
+                                           false, false, false, true};
+constinit Op<TensorRef(TensorSpan)> op_hstack = make_op<TensorRef, TensorSpan>(&hstack_schema,
+    impl::hstack, nullptr);
+static void hstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
+  if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_hstack_into, c.keys & kBelowAutograd, tensors, dst);
+}
+static constexpr OpSchema hstack_into_schema = {"hstack_into", "hstack_into",
+                                                "hstack(tensors: Tensor[]) -> Tensor", hstack_args,
+                                                2, 0, false, false, false, true};
+constinit Op<void(TensorSpan, Tensor&)> op_hstack_into = make_op<void, TensorSpan,
+    Tensor&>(&hstack_into_schema, hstack_into_impl, hstack_into_autograd);
+
+// ---- vstack ----
+static constexpr ArgInfo vstack_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema vstack_schema = {"vstack", "vstack",
+                                           "vstack(tensors: Tensor[]) -> Tensor", vstack_args, 1, 1,
+                                           false, false, false, true};
+constinit Op<TensorRef(TensorSpan)> op_vstack = make_op<TensorRef, TensorSpan>(&vstack_schema,
+    impl::vstack, nullptr);
+static void vstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
+  if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_vstack_into, c.keys & kBelowAutograd, tensors, dst);
+}
+static constexpr OpSchema vstack_into_schema = {"vstack_into", "vstack_into",
+                                                "vstack(tensors: Tensor[]) -> Tensor", vstack_args,
+                                                2, 0, false, false, false, true};
+constinit Op<void(TensorSpan, Tensor&)> op_vstack_into = make_op<void, TensorSpan,
+    Tensor&>(&vstack_into_schema, vstack_into_impl, vstack_into_autograd);
+
+// ---- dstack ----
+static constexpr ArgInfo dstack_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema dstack_schema = {"dstack", "dstack",
+                                           "dstack(tensors: Tensor[]) -> Tensor", dstack_args, 1, 1,
+                                           false, false, false, true};
+constinit Op<TensorRef(TensorSpan)> op_dstack = make_op<TensorRef, TensorSpan>(&dstack_schema,
+    impl::dstack, nullptr);
+static void dstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
+  if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_dstack_into, c.keys & kBelowAutograd, tensors, dst);
+}
+static constexpr OpSchema dstack_into_schema = {"dstack_into", "dstack_into",
+                                                "dstack(tensors: Tensor[]) -> Tensor", dstack_args,
+                                                2, 0, false, false, false, true};
+constinit Op<void(TensorSpan, Tensor&)> op_dstack_into = make_op<void, TensorSpan,
+    Tensor&>(&dstack_into_schema, dstack_into_impl, dstack_into_autograd);
+
+// ---- column_stack ----
+static constexpr ArgInfo column_stack_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema column_stack_schema = {"column_stack", "column_stack",
+                                                 "column_stack(tensors: Tensor[]) -> Tensor",
+                                                 column_stack_args, 1, 1, false, false, false,
+                                                 true};
+constinit Op<TensorRef(TensorSpan)> op_column_stack =
+    make_op<TensorRef, TensorSpan>(&column_stack_schema, impl::column_stack, nullptr);
+static void column_stack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
+  if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_column_stack_into, c.keys & kBelowAutograd, tensors, dst);
+}
+static constexpr OpSchema column_stack_into_schema = {"column_stack_into", "column_stack_into",
+                                                      "column_stack(tensors: Tensor[]) -> Tensor",
+                                                      column_stack_args, 2, 0, false, false, false,
+                                                      true};
+constinit Op<void(TensorSpan, Tensor&)> op_column_stack_into = make_op<void, TensorSpan,
+    Tensor&>(&column_stack_into_schema, column_stack_into_impl, column_stack_into_autograd);
+
+// ---- block_diag ----
+static constexpr ArgInfo block_diag_args[] = {{"tensors", ArgType::kTensorList, false, false}};
+static constexpr OpSchema block_diag_schema = {"block_diag", "block_diag",
+                                               "block_diag(tensors: Tensor[]) -> Tensor",
+                                               block_diag_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(TensorSpan)> op_block_diag =
+    make_op<TensorRef, TensorSpan>(&block_diag_schema, impl::block_diag, nullptr);
+
+// ---- tensor_split ----
+static constexpr ArgInfo tensor_split_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"sections", ArgType::kInt, false, false},
+                                                {"dim", ArgType::kDim, false, true, 0,
+                                                 ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema tensor_split_schema = {"tensor_split", "tensor_split",
+    "tensor_split(self: Tensor, sections: Int, dim: Dim = 0) -> Tensor[]", tensor_split_args, 3, -1,
+    false, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_tensor_split =
+    make_op<TensorList, const Tensor&, int64_t, int64_t>(&tensor_split_schema, impl::tensor_split,
+    nullptr);
+
+// ---- tensor_split_indices ----
+static constexpr ArgInfo tensor_split_indices_args[] = {{"self", ArgType::kTensor, false, false},
+                                                        {"indices", ArgType::kSize, false, false},
+                                                        {"dim", ArgType::kDim, false, true, 0,
+    ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema tensor_split_indices_schema = {"tensor_split_indices",
+    "tensor_split_indices",
+    "tensor_split_indices(self: Tensor, indices: Int[], dim: Dim = 0) -> Tensor[]",
+    tensor_split_indices_args, 3, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_tensor_split_indices = make_op<TensorList,
+    const Tensor&, Ints, int64_t>(&tensor_split_indices_schema, impl::tensor_split_indices,
+                                  nullptr);
+
+// ---- tensor_split_tensor ----
+static constexpr ArgInfo tensor_split_tensor_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"tensor_indices_or_sections",
+                                                        ArgType::kTensor, false, false},
+                                                       {"dim", ArgType::kDim, false, true, 0,
+                                                        ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema tensor_split_tensor_schema = {"tensor_split_tensor",
+                                                        "tensor_split_tensor",
+    "tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: Dim = 0) -> "
+    "Tensor[]", tensor_split_tensor_args, 3, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, const Tensor&, int64_t)> op_tensor_split_tensor =
+    make_op<TensorList, const Tensor&, const Tensor&, int64_t>(&tensor_split_tensor_schema,
+    impl::tensor_split_tensor, nullptr);
+
+// ---- hsplit ----
+static constexpr ArgInfo hsplit_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"sections", ArgType::kInt, false, false}};
+static constexpr OpSchema hsplit_schema = {"hsplit", "hsplit",
+                                           "hsplit(self: Tensor, sections: Int) -> Tensor[]",
+                                           hsplit_args, 2, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t)> op_hsplit = make_op<TensorList, const Tensor&,
+    int64_t>(&hsplit_schema, impl::hsplit, nullptr);
+
+// ---- hsplit_indices ----
+static constexpr ArgInfo hsplit_indices_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"indices", ArgType::kSize, false, false}};
+static constexpr OpSchema hsplit_indices_schema = {"hsplit_indices", "hsplit_indices",
+    "hsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", hsplit_indices_args, 2, -1, false,
+    false, false, true};
+constinit Op<TensorList(const Tensor&, Ints)> op_hsplit_indices = make_op<TensorList, const Tensor&,
+    Ints>(&hsplit_indices_schema, impl::hsplit_indices, nullptr);
+
+// ---- vsplit ----
+static constexpr ArgInfo vsplit_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"sections", ArgType::kInt, false, false}};
+static constexpr OpSchema vsplit_schema = {"vsplit", "vsplit",
+                                           "vsplit(self: Tensor, sections: Int) -> Tensor[]",
+                                           vsplit_args, 2, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t)> op_vsplit = make_op<TensorList, const Tensor&,
+    int64_t>(&vsplit_schema, impl::vsplit, nullptr);
+
+// ---- vsplit_indices ----
+static constexpr ArgInfo vsplit_indices_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"indices", ArgType::kSize, false, false}};
+static constexpr OpSchema vsplit_indices_schema = {"vsplit_indices", "vsplit_indices",
+    "vsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", vsplit_indices_args, 2, -1, false,
+    false, false, true};
+constinit Op<TensorList(const Tensor&, Ints)> op_vsplit_indices = make_op<TensorList, const Tensor&,
+    Ints>(&vsplit_indices_schema, impl::vsplit_indices, nullptr);
+
+// ---- dsplit ----
+static constexpr ArgInfo dsplit_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"sections", ArgType::kInt, false, false}};
+static constexpr OpSchema dsplit_schema = {"dsplit", "dsplit",
+                                           "dsplit(self: Tensor, sections: Int) -> Tensor[]",
+                                           dsplit_args, 2, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, int64_t)> op_dsplit = make_op<TensorList, const Tensor&,
+    int64_t>(&dsplit_schema, impl::dsplit, nullptr);
+
+// ---- dsplit_indices ----
+static constexpr ArgInfo dsplit_indices_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"indices", ArgType::kSize, false, false}};
+static constexpr OpSchema dsplit_indices_schema = {"dsplit_indices", "dsplit_indices",
+    "dsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", dsplit_indices_args, 2, -1, false,
+    false, false, true};
+constinit Op<TensorList(const Tensor&, Ints)> op_dsplit_indices = make_op<TensorList, const Tensor&,
+    Ints>(&dsplit_indices_schema, impl::dsplit_indices, nullptr);
+
+// ---- fliplr ----
+static constexpr ArgInfo fliplr_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema fliplr_schema = {"fliplr", "fliplr", "fliplr(self: Tensor) -> Tensor",
+                                           fliplr_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_fliplr = make_op<TensorRef, const Tensor&>(&fliplr_schema,
+    impl::fliplr, nullptr);
+
+// ---- flipud ----
+static constexpr ArgInfo flipud_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema flipud_schema = {"flipud", "flipud", "flipud(self: Tensor) -> Tensor",
+                                           flipud_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_flipud = make_op<TensorRef, const Tensor&>(&flipud_schema,
+    impl::flipud, nullptr);
+
+// ---- rot90 ----
+static constexpr ArgInfo rot90_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"k", ArgType::kInt, false, true, 0, ArgDefault::kInt,
+                                          {.i = 1}}, {"dims", ArgType::kDims, false, true}};
+static constexpr OpSchema rot90_schema =
+    {"rot90", "rot90", "rot90(self: Tensor, k: Int = 1, dims: Dims = []) -> Tensor", rot90_args, 3,
+     1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_rot90 = make_op<TensorRef, const Tensor&,
+    int64_t, Ints>(&rot90_schema, impl::rot90, nullptr);
+
+// ---- diag ----
+static constexpr ArgInfo diag_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"diagonal", ArgType::kInt, false, true, 0,
+                                         ArgDefault::kInt, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema diag_schema =
+    {"diag", "diag", "diag(self: Tensor, diagonal: Int = 0) -> Tensor", diag_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_diag = make_op<TensorRef, const Tensor&,
+    int64_t>(&diag_schema, impl::diag, nullptr);
+static void diag_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_diag_into, c.keys & kBelowAutograd, self, diagonal, dst);
+}
+static constexpr OpSchema diag_into_schema = {"diag_into", "diag_into",
+                                              "diag(self: Tensor, diagonal: Int = 0) -> Tensor",
+                                              diag_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_diag_into = make_op<void, const Tensor&,
+    int64_t, Tensor&>(&diag_into_schema, diag_into_impl, diag_into_autograd);
+
+// ---- diagflat ----
+static constexpr ArgInfo diagflat_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"offset", ArgType::kInt, false, true, 0,
+                                             ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema diagflat_schema = {"diagflat", "diagflat",
+                                             "diagflat(self: Tensor, offset: Int = 0) -> Tensor",
+                                             diagflat_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_diagflat = make_op<TensorRef, const Tensor&,
+    int64_t>(&diagflat_schema, impl::diagflat, nullptr);
+
+// ---- diag_embed ----
+static constexpr ArgInfo diag_embed_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"offset", ArgType::kInt, false, true, 0,
+                                               ArgDefault::kInt, {.i = 0}},
+                                              {"dim1", ArgType::kDim, false, true, 0,
+                                               ArgDefault::kInt, {.i = -2}},
+                                              {"dim2", ArgType::kDim, false, true, 0,
+                                               ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema diag_embed_schema = {"diag_embed", "diag_embed",
+    "diag_embed(self: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor",
+    diag_embed_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diag_embed =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diag_embed_schema,
+    impl::diag_embed, nullptr);
+
+// ---- meshgrid ----
+static constexpr ArgInfo meshgrid_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                            {"indexing", ArgType::kEnum, false, true,
+                                             kIndexingValues, ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema meshgrid_schema = {"meshgrid", "meshgrid",
+    "meshgrid(tensors: Tensor[], indexing: Enum<Indexing> = \"ij\") -> Tensor[]", meshgrid_args, 2,
+    -1, false, false, false, true};
+constinit Op<TensorList(TensorSpan, int64_t)> op_meshgrid = make_op<TensorList, TensorSpan,
+    int64_t>(&meshgrid_schema, impl::meshgrid, nullptr);
+
+// ---- cartesian_prod ----
+static constexpr ArgInfo cartesian_prod_args[] = {{"tensors", ArgType::kTensorList, false, false}};
+static constexpr OpSchema cartesian_prod_schema = {"cartesian_prod", "cartesian_prod",
+                                                   "cartesian_prod(tensors: Tensor[]) -> Tensor",
+                                                   cartesian_prod_args, 1, 1, false, false, false,
+                                                   true};
+constinit Op<TensorRef(TensorSpan)> op_cartesian_prod =
+    make_op<TensorRef, TensorSpan>(&cartesian_prod_schema, impl::cartesian_prod, nullptr);
+
+// ---- combinations ----
+static constexpr ArgInfo combinations_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"r", ArgType::kInt, false, true, 0,
+                                                 ArgDefault::kInt, {.i = 2}},
+                                                {"with_replacement", ArgType::kBool, false, true, 0,
+                                                 ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema combinations_schema = {"combinations", "combinations",
+    "combinations(self: Tensor, r: Int = 2, with_replacement: Bool = false) -> Tensor",
+    combinations_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, bool)> op_combinations =
+    make_op<TensorRef, const Tensor&, int64_t, bool>(&combinations_schema, impl::combinations,
+                                                     nullptr);
+
+// ---- repeat_interleave ----
+static constexpr ArgInfo repeat_interleave_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"repeats", ArgType::kInt, false, false},
+                                                     {"dim", ArgType::kOptDim, false, true},
+                                                     {"output_size", ArgType::kOptInt, false,
+                                                      true}};
+static constexpr OpSchema repeat_interleave_schema = {"repeat_interleave", "repeat_interleave",
+    "repeat_interleave(self: Tensor, repeats: Int, dim: Dim? = None, output_size: Int? = None) -> "
+    "Tensor", repeat_interleave_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_repeat_interleave =
+    make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>,
+            Opt<int64_t>>(&repeat_interleave_schema, impl::repeat_interleave, nullptr);
+
+// ---- repeat_interleave_tensor ----
+static constexpr ArgInfo repeat_interleave_tensor_args[] =
+    {{"self", ArgType::kTensor, false, false}, {"repeats", ArgType::kTensor, false, false},
+     {"dim", ArgType::kOptDim, false, true}, {"output_size", ArgType::kOptInt, false, true}};
+static constexpr OpSchema repeat_interleave_tensor_schema = {"repeat_interleave_tensor",
+    "repeat_interleave_tensor",
+    "repeat_interleave_tensor(self: Tensor, repeats: Tensor, dim: Dim? = None, output_size: Int? "
+    "= None) -> Tensor", repeat_interleave_tensor_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
+                       Opt<int64_t>)> op_repeat_interleave_tensor =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>,
+            Opt<int64_t>>(&repeat_interleave_tensor_schema, impl::repeat_interleave_tensor,
+                          nullptr);
+
 }  // namespace TT_NS

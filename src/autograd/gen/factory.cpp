@@ -134,4 +134,32 @@ constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>
     make_op<TensorRef, const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>>(&linspace_schema,
     impl::linspace, nullptr);
 
+// ---- tril_indices ----
+static constexpr ArgInfo tril_indices_args[] = {{"row", ArgType::kInt, false, false},
+                                                {"col", ArgType::kInt, false, false},
+                                                {"offset", ArgType::kInt, false, true, 0,
+                                                 ArgDefault::kInt, {.i = 0}},
+                                                {"dtype", ArgType::kDtype, false, true},
+                                                {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema tril_indices_schema = {"tril_indices", "tril_indices",
+    "tril_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: Device? = "
+    "None) -> Tensor", tril_indices_args, 5, 1, false, false, false, false};
+constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_tril_indices =
+    make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&tril_indices_schema,
+    impl::tril_indices, nullptr);
+
+// ---- triu_indices ----
+static constexpr ArgInfo triu_indices_args[] = {{"row", ArgType::kInt, false, false},
+                                                {"col", ArgType::kInt, false, false},
+                                                {"offset", ArgType::kInt, false, true, 0,
+                                                 ArgDefault::kInt, {.i = 0}},
+                                                {"dtype", ArgType::kDtype, false, true},
+                                                {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema triu_indices_schema = {"triu_indices", "triu_indices",
+    "triu_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: Device? = "
+    "None) -> Tensor", triu_indices_args, 5, 1, false, false, false, false};
+constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_triu_indices =
+    make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&triu_indices_schema,
+    impl::triu_indices, nullptr);
+
 }  // namespace TT_NS

@@ -105,7 +105,7 @@ static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false,
                                                {"size", ArgType::kSize, false, false}};
 static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size",
                                                 "sum_to_size(self: Tensor, size: Size) -> Tensor",
-                                                sum_to_size_args, 2, 1, false, false, true, true};
+                                                sum_to_size_args, 2, 1, false, false, false, true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
     Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 

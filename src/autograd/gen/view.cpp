@@ -882,4 +882,370 @@ static constexpr OpSchema restride_schema = {"restride", "restride",
 constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&,
     Ints>(&restride_schema, impl::restride, restride_autograd);
 
+// ---- ravel ----
+static constexpr ArgInfo ravel_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema ravel_schema = {"ravel", "ravel", "ravel(self: Tensor) -> Tensor",
+                                          ravel_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_ravel = make_op<TensorRef, const Tensor&>(&ravel_schema,
+    impl::ravel, nullptr);
+
+// ---- broadcast_to ----
+static constexpr ArgInfo broadcast_to_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"size", ArgType::kSize, false, false}};
+static constexpr OpSchema broadcast_to_schema = {"broadcast_to", "broadcast_to",
+                                                 "broadcast_to(self: Tensor, size: Size) -> Tensor",
+                                                 broadcast_to_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_broadcast_to = make_op<TensorRef, const Tensor&,
+    Ints>(&broadcast_to_schema, broadcast_to_impl, nullptr);
+
+// ---- broadcast_tensors ----
+static constexpr ArgInfo broadcast_tensors_args[] =
+    {{"tensors", ArgType::kTensorList, false, false}};
+static constexpr OpSchema broadcast_tensors_schema = {"broadcast_tensors", "broadcast_tensors",
+    "broadcast_tensors(tensors: Tensor[]) -> Tensor[]", broadcast_tensors_args, 1, -1, false, false,
+    false, true};
+constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
+    make_op<TensorList, TensorSpan>(&broadcast_tensors_schema, impl::broadcast_tensors, nullptr);
+
+// ---- movedim ----
+static constexpr ArgInfo movedim_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"source", ArgType::kDims, false, false},
+                                           {"destination", ArgType::kDims, false, false}};
+static constexpr OpSchema movedim_schema = {"movedim", "movedim",
+    "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor", movedim_args, 3, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim = make_op<TensorRef, const Tensor&,
+    Ints, Ints>(&movedim_schema, impl::movedim, nullptr);
+
+// ---- atleast_1d ----
+static constexpr ArgInfo atleast_1d_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema atleast_1d_schema = {"atleast_1d", "atleast_1d",
+                                               "atleast_1d(self: Tensor) -> Tensor",
+                                               atleast_1d_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
+    make_op<TensorRef, const Tensor&>(&atleast_1d_schema, impl::atleast_1d, nullptr);
+
+// ---- atleast_1d_list ----
+static constexpr ArgInfo atleast_1d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
+static constexpr OpSchema atleast_1d_list_schema = {"atleast_1d_list", "atleast_1d_list",
+    "atleast_1d_list(tensors: Tensor[]) -> Tensor[]", atleast_1d_list_args, 1, -1, false, false,
+    false, true};
+constinit Op<TensorList(TensorSpan)> op_atleast_1d_list =
+    make_op<TensorList, TensorSpan>(&atleast_1d_list_schema, impl::atleast_1d_list, nullptr);
+
+// ---- atleast_2d ----
+static constexpr ArgInfo atleast_2d_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema atleast_2d_schema = {"atleast_2d", "atleast_2d",
+                                               "atleast_2d(self: Tensor) -> Tensor",
+                                               atleast_2d_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
+    make_op<TensorRef, const Tensor&>(&atleast_2d_schema, impl::atleast_2d, nullptr);
+
+// ---- atleast_2d_list ----
+static constexpr ArgInfo atleast_2d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
+static constexpr OpSchema atleast_2d_list_schema = {"atleast_2d_list", "atleast_2d_list",
+    "atleast_2d_list(tensors: Tensor[]) -> Tensor[]", atleast_2d_list_args, 1, -1, false, false,
+    false, true};
+constinit Op<TensorList(TensorSpan)> op_atleast_2d_list =
+    make_op<TensorList, TensorSpan>(&atleast_2d_list_schema, impl::atleast_2d_list, nullptr);
+
+// ---- atleast_3d ----
+static constexpr ArgInfo atleast_3d_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema atleast_3d_schema = {"atleast_3d", "atleast_3d",
+                                               "atleast_3d(self: Tensor) -> Tensor",
+                                               atleast_3d_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
+    make_op<TensorRef, const Tensor&>(&atleast_3d_schema, impl::atleast_3d, nullptr);
+
+// ---- atleast_3d_list ----
+static constexpr ArgInfo atleast_3d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
+static constexpr OpSchema atleast_3d_list_schema = {"atleast_3d_list", "atleast_3d_list",
+    "atleast_3d_list(tensors: Tensor[]) -> Tensor[]", atleast_3d_list_args, 1, -1, false, false,
+    false, true};
+constinit Op<TensorList(TensorSpan)> op_atleast_3d_list =
+    make_op<TensorList, TensorSpan>(&atleast_3d_list_schema, impl::atleast_3d_list, nullptr);
+
+// ---- adjoint ----
+static constexpr ArgInfo adjoint_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema adjoint_schema = {"adjoint", "adjoint", "adjoint(self: Tensor) -> Tensor",
+                                            adjoint_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_adjoint =
+    make_op<TensorRef, const Tensor&>(&adjoint_schema, impl::adjoint, nullptr);
+
+// ---- narrow_copy ----
+static constexpr ArgInfo narrow_copy_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"dim", ArgType::kDim, false, false},
+                                               {"start", ArgType::kIndex, false, false},
+                                               {"length", ArgType::kInt, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema narrow_copy_schema = {"narrow_copy", "narrow_copy",
+    "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_copy_args, 4,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow_copy =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_copy_schema,
+    impl::narrow_copy, nullptr);
+static void narrow_copy_into_autograd(Call c, const Tensor& self, int64_t dim, int64_t start,
+                                      int64_t length, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_narrow_copy_into, c.keys & kBelowAutograd, self, dim, start, length, dst);
+}
+static constexpr OpSchema narrow_copy_into_schema = {"narrow_copy_into", "narrow_copy_into",
+    "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_copy_args, 5,
+    0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_copy_into =
+    make_op<void, const Tensor&, int64_t, int64_t, int64_t, Tensor&>(&narrow_copy_into_schema,
+    narrow_copy_into_impl, narrow_copy_into_autograd);
+
+// ---- unfold ----
+struct unfold_saved {
+  int64_t dimension;
+  int64_t size;
+  int64_t step;
+  Shape self_shape;
+};
+static void unfold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<unfold_saved>();
+  if (n.needs(0)) {
+    const auto& dimension = s.dimension;
+    const auto& size = s.size;
+    const auto& step = s.step;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::unfold_backward(g0, Ints(s.self_shape), dimension, size, step);
+  }
+}
+static constinit const NodeType unfold_type = {"unfold", unfold_apply, destroy_saved<unfold_saved>,
+                                               sizeof(unfold_saved), false};
+static TensorRef unfold_autograd(Call c, const Tensor& self, int64_t dimension, int64_t size,
+                                 int64_t step) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_unfold, c.keys & kBelowAutograd, self, dimension, size, step);
+  NodeRef node = new_node(&unfold_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) unfold_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dimension = dimension;
+  s.size = size;
+  s.step = step;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_unfold, c.keys & kBelowAutograd, self, dimension, size, step);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dimension", ArgType::kDim, false, false},
+                                          {"size", ArgType::kInt, false, false},
+                                          {"step", ArgType::kInt, false, false}};
+static constexpr OpSchema unfold_schema = {"unfold", "unfold",
+    "unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor", unfold_args, 4, 1, true,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_unfold =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&unfold_schema, impl::unfold,
+    unfold_autograd);
+
+// ---- select_scatter ----
+struct select_scatter_saved {
+  int64_t dim;
+  int64_t index;
+  Shape src_shape;
+};
+static void select_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<select_scatter_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& index = s.index;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::select_scatter(g0, op::zeros(Ints(s.src_shape), g0.dtype, g0.device), dim, index);
+  }
+  if (n.needs(1)) {
+    const auto& dim = s.dim;
+    const auto& index = s.index;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::select(g0, dim, index);
+  }
+}
+static constinit const NodeType select_scatter_type = {"select_scatter", select_scatter_apply,
+                                                       destroy_saved<select_scatter_saved>,
+                                                       sizeof(select_scatter_saved), false};
+static TensorRef select_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
+                                         int64_t index) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_select_scatter, c.keys & kBelowAutograd, self, src, dim,
+                                    index);
+  NodeRef node = new_node(&select_scatter_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) select_scatter_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.dim = dim;
+  s.index = index;
+  s.src_shape = Shape(src.sizes());
+  auto out = redispatch(op_select_scatter, c.keys & kBelowAutograd, self, src, dim, index);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo select_scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"src", ArgType::kTensor, false, false},
+                                                  {"dim", ArgType::kDim, false, false},
+                                                  {"index", ArgType::kIndex, false, false}};
+static constexpr OpSchema select_scatter_schema = {"select_scatter", "select_scatter",
+    "select_scatter(self: Tensor, src: Tensor, dim: Dim, index: Index) -> Tensor",
+    select_scatter_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t)> op_select_scatter =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t>(&select_scatter_schema,
+    impl::select_scatter, select_scatter_autograd);
+
+// ---- slice_scatter ----
+struct slice_scatter_saved {
+  int64_t dim;
+  Opt<int64_t> start;
+  Opt<int64_t> end;
+  int64_t step;
+  Shape src_shape;
+};
+static void slice_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<slice_scatter_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& start = s.start;
+    const auto& end = s.end;
+    const auto& step = s.step;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::slice_scatter(g0, op::zeros(Ints(s.src_shape), g0.dtype, g0.device), dim, start,
+                               end, step);
+  }
+  if (n.needs(1)) {
+    const auto& dim = s.dim;
+    const auto& start = s.start;
+    const auto& end = s.end;
+    const auto& step = s.step;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::slice(g0, dim, start, end, step);
+  }
+}
+static constinit const NodeType slice_scatter_type = {"slice_scatter", slice_scatter_apply,
+                                                      destroy_saved<slice_scatter_saved>,
+                                                      sizeof(slice_scatter_saved), false};
+static TensorRef slice_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
+                                        Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_slice_scatter, c.keys & kBelowAutograd, self, src, dim,
+                                    start, end, step);
+  NodeRef node = new_node(&slice_scatter_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) slice_scatter_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.dim = dim;
+  s.start = start;
+  s.end = end;
+  s.step = step;
+  s.src_shape = Shape(src.sizes());
+  auto out = redispatch(op_slice_scatter, c.keys & kBelowAutograd, self, src, dim, start, end,
+                        step);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo slice_scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"src", ArgType::kTensor, false, false},
+                                                 {"dim", ArgType::kDim, false, true, 0,
+                                                  ArgDefault::kInt, {.i = 0}},
+                                                 {"start", ArgType::kOptInt, false, true},
+                                                 {"end", ArgType::kOptInt, false, true},
+                                                 {"step", ArgType::kInt, false, true, 0,
+                                                  ArgDefault::kInt, {.i = 1}},
+                                                 {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema slice_scatter_schema = {"slice_scatter", "slice_scatter",
+    "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = "
+    "None, step: Int = 1) -> Tensor", slice_scatter_args, 6, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>,
+                       int64_t)> op_slice_scatter = make_op<TensorRef, const Tensor&, const Tensor&,
+    int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_scatter_schema, impl::slice_scatter,
+                                                  slice_scatter_autograd);
+static void slice_scatter_into_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
+                                        Opt<int64_t> start, Opt<int64_t> end, int64_t step,
+                                        Tensor& dst) {
+  if (needs_grad(self) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_slice_scatter_into, c.keys & kBelowAutograd, self, src, dim, start, end, step, dst);
+}
+static constexpr OpSchema slice_scatter_into_schema = {"slice_scatter_into", "slice_scatter_into",
+    "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = "
+    "None, step: Int = 1) -> Tensor", slice_scatter_args, 7, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t,
+                  Tensor&)> op_slice_scatter_into = make_op<void, const Tensor&, const Tensor&,
+    int64_t, Opt<int64_t>, Opt<int64_t>, int64_t, Tensor&>(&slice_scatter_into_schema,
+    slice_scatter_into_impl, slice_scatter_into_autograd);
+
+// ---- diagonal_scatter ----
+struct diagonal_scatter_saved {
+  int64_t offset;
+  int64_t dim1;
+  int64_t dim2;
+  Shape src_shape;
+};
+static void diagonal_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<diagonal_scatter_saved>();
+  if (n.needs(0)) {
+    const auto& offset = s.offset;
+    const auto& dim1 = s.dim1;
+    const auto& dim2 = s.dim2;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::diagonal_scatter(g0, op::zeros(Ints(s.src_shape), g0.dtype, g0.device), offset,
+                                  dim1, dim2);
+  }
+  if (n.needs(1)) {
+    const auto& offset = s.offset;
+    const auto& dim1 = s.dim1;
+    const auto& dim2 = s.dim2;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::diagonal(g0, offset, dim1, dim2);
+  }
+}
+static constinit const NodeType diagonal_scatter_type = {"diagonal_scatter", diagonal_scatter_apply,
+    destroy_saved<diagonal_scatter_saved>, sizeof(diagonal_scatter_saved), false};
+static TensorRef diagonal_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
+                                           int64_t offset, int64_t dim1, int64_t dim2) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_diagonal_scatter, c.keys & kBelowAutograd, self, src, offset,
+                                    dim1, dim2);
+  NodeRef node = new_node(&diagonal_scatter_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) diagonal_scatter_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.offset = offset;
+  s.dim1 = dim1;
+  s.dim2 = dim2;
+  s.src_shape = Shape(src.sizes());
+  auto out = redispatch(op_diagonal_scatter, c.keys & kBelowAutograd, self, src, offset, dim1,
+                        dim2);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo diagonal_scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"src", ArgType::kTensor, false, false},
+                                                    {"offset", ArgType::kInt, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 0}},
+                                                    {"dim1", ArgType::kDim, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 0}},
+                                                    {"dim2", ArgType::kDim, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema diagonal_scatter_schema = {"diagonal_scatter", "diagonal_scatter",
+    "diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) "
+    "-> Tensor", diagonal_scatter_args, 5, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t,
+                       int64_t)> op_diagonal_scatter = make_op<TensorRef, const Tensor&,
+    const Tensor&, int64_t, int64_t, int64_t>(&diagonal_scatter_schema, impl::diagonal_scatter,
+                                              diagonal_scatter_autograd);
+
 }  // namespace TT_NS

@@ -118,3 +118,217 @@ tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pa
                                      int_list_arg(pad, n_pad, "pad", 1), o_value));
   });
 }
+tt_status tt_hstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                    tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_hstack);
+}
+tt_status tt_hstack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                         tt_tensor *dst) {
+  return call_for_none<TensorsArg, tt_tensor*>(c, TensorsArg{tensors, n_tensors}, dst,
+                                               op_hstack_into);
+}
+tt_status tt_vstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                    tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_vstack);
+}
+tt_status tt_vstack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                         tt_tensor *dst) {
+  return call_for_none<TensorsArg, tt_tensor*>(c, TensorsArg{tensors, n_tensors}, dst,
+                                               op_vstack_into);
+}
+tt_status tt_dstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                    tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_dstack);
+}
+tt_status tt_dstack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                         tt_tensor *dst) {
+  return call_for_none<TensorsArg, tt_tensor*>(c, TensorsArg{tensors, n_tensors}, dst,
+                                               op_dstack_into);
+}
+tt_status tt_column_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                          tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_column_stack);
+}
+tt_status tt_column_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                               tt_tensor *dst) {
+  return call_for_none<TensorsArg, tt_tensor*>(c, TensorsArg{tensors, n_tensors}, dst,
+                                               op_column_stack_into);
+}
+tt_status tt_block_diag(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                        tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_block_diag);
+}
+tt_status tt_tensor_split(tt_ctx *c, const tt_tensor *self, int64_t sections,
+                          const tt_tensor_split_opts *opts, tt_tensor **outs, int64_t cap,
+                          int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "tensor_split", [=]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    give_list(x, outs, cap, n_outs, op::tensor_split(tensor_arg(self, "self", 0), sections, o_dim));
+  });
+}
+tt_status tt_tensor_split_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                                  int64_t n_indices, const tt_tensor_split_indices_opts *opts,
+                                  tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "tensor_split_indices", [=]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    give_list(x, outs, cap, n_outs, op::tensor_split_indices(tensor_arg(self, "self", 0),
+        int_list_arg(indices, n_indices, "indices", 1), o_dim));
+  });
+}
+tt_status tt_tensor_split_tensor(tt_ctx *c, const tt_tensor *self,
+                                 const tt_tensor *tensor_indices_or_sections,
+                                 const tt_tensor_split_tensor_opts *opts, tt_tensor **outs,
+                                 int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "tensor_split_tensor", [=]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    give_list(x, outs, cap, n_outs, op::tensor_split_tensor(tensor_arg(self, "self", 0),
+        tensor_arg(tensor_indices_or_sections, "tensor_indices_or_sections", 1), o_dim));
+  });
+}
+tt_status tt_hsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "hsplit", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs, op::hsplit(tensor_arg(self, "self", 0), sections));
+  });
+}
+tt_status tt_hsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                            int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "hsplit_indices", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs, op::hsplit_indices(tensor_arg(self, "self", 0),
+                                                       int_list_arg(indices, n_indices, "indices",
+        1)));
+  });
+}
+tt_status tt_vsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "vsplit", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs, op::vsplit(tensor_arg(self, "self", 0), sections));
+  });
+}
+tt_status tt_vsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                            int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "vsplit_indices", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs, op::vsplit_indices(tensor_arg(self, "self", 0),
+                                                       int_list_arg(indices, n_indices, "indices",
+        1)));
+  });
+}
+tt_status tt_dsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
+                    int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "dsplit", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs, op::dsplit(tensor_arg(self, "self", 0), sections));
+  });
+}
+tt_status tt_dsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
+                            int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "dsplit_indices", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs, op::dsplit_indices(tensor_arg(self, "self", 0),
+                                                       int_list_arg(indices, n_indices, "indices",
+        1)));
+  });
+}
+tt_status tt_fliplr(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_fliplr);
+}
+tt_status tt_flipud(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_flipud);
+}
+tt_status tt_rot90(tt_ctx *c, const tt_tensor *self, int64_t k, const int64_t *dims, int64_t n_dims,
+                   tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, IntsArg>(c, self, k, IntsArg{dims, n_dims}, out,
+      op_rot90);
+}
+tt_status tt_diag(tt_ctx *c, const tt_tensor *self, int64_t diagonal, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, diagonal, out, op_diag);
+}
+tt_status tt_diag_into(tt_ctx *c, const tt_tensor *self, int64_t diagonal, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, diagonal, dst, op_diag_into);
+}
+tt_status tt_diagflat(tt_ctx *c, const tt_tensor *self, const tt_diagflat_opts *opts,
+                      tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "diagflat", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
+    give(x, out, op::diagflat(tensor_arg(self, "self", 0), o_offset));
+  });
+}
+tt_status tt_diag_embed(tt_ctx *c, const tt_tensor *self, const tt_diag_embed_opts *opts,
+                        tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "diag_embed", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
+    const int64_t o_dim1 = opts_has(opts, 1) ? int64_t(opts->dim1) : int64_t(-2);
+    const int64_t o_dim2 = opts_has(opts, 2) ? int64_t(opts->dim2) : int64_t(-1);
+    give(x, out, op::diag_embed(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
+  });
+}
+tt_status tt_meshgrid(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                      const tt_meshgrid_opts *opts, tt_tensor **outs, int64_t cap,
+                      int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "meshgrid", [=]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 1);
+    const int64_t o_indexing = opts_has(opts, 0) ? int64_t(enum_arg(opts->indexing, "indexing", 1,
+        kIndexingValues)) : int64_t(0);
+    give_list(x, outs, cap, n_outs,
+              op::meshgrid(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_indexing));
+  });
+}
+tt_status tt_cartesian_prod(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                            tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_cartesian_prod);
+}
+tt_status tt_combinations(tt_ctx *c, const tt_tensor *self, int64_t r,
+                          const tt_combinations_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "combinations", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_with_replacement = opts_has(opts, 0) ? bool(opts->with_replacement != 0)
+        : bool(false);
+    give(x, out, op::combinations(tensor_arg(self, "self", 0), r, o_with_replacement));
+  });
+}
+tt_status tt_repeat_interleave(tt_ctx *c, const tt_tensor *self, int64_t repeats,
+                               const tt_repeat_interleave_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "repeat_interleave", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const Opt<int64_t> o_output_size = opts_has(opts, 1) ? Opt<int64_t>(opts->output_size)
+        : Opt<int64_t>();
+    give(x, out, op::repeat_interleave(tensor_arg(self, "self", 0), repeats, o_dim, o_output_size));
+  });
+}
+tt_status tt_repeat_interleave_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *repeats,
+                                      const tt_repeat_interleave_tensor_opts *opts,
+                                      tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "repeat_interleave_tensor", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const Opt<int64_t> o_output_size = opts_has(opts, 1) ? Opt<int64_t>(opts->output_size)
+        : Opt<int64_t>();
+    give(x, out, op::repeat_interleave_tensor(tensor_arg(self, "self", 0),
+                                              tensor_arg(repeats, "repeats", 1), o_dim,
+                                              o_output_size));
+  });
+}

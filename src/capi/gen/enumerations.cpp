@@ -12,6 +12,7 @@ constinit const Enumeration enumerations[] = {
     {7, "nearest\0linear\0bilinear\0nearest-exact\0area\0bicubic\0trilinear"},
     {4, "constant\0reflect\0replicate\0circular"},
     {3, "none\0add\0multiply"},
+    {2, "ij\0xy"},
     {3, "none\0left\0right"},
     {2, "cos\0linear"},
     {4, "zeros\0reflect\0replicate\0circular"},

@@ -194,3 +194,27 @@ tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, i
                               o_dtype, o_device));
   });
 }
+tt_status tt_tril_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
+                          const tt_tril_indices_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "tril_indices", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    give(x, out, op::tril_indices(row, col, offset, o_dtype, o_device));
+  });
+}
+tt_status tt_triu_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
+                          const tt_triu_indices_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "triu_indices", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    give(x, out, op::triu_indices(row, col, offset, o_dtype, o_device));
+  });
+}

@@ -36,6 +36,11 @@ tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, 
                      o_dtype, mutable_arg(dst, "dst", 4));
   });
 }
+tt_status tt_sum_to_size(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                         tt_tensor **out) {
+  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{size, n_size}, out,
+                                                 op_sum_to_size);
+}
 tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call_inline(c, "mean", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {

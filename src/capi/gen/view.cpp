@@ -112,3 +112,119 @@ tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *
     give(x, out, op::diagonal(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
   });
 }
+tt_status tt_ravel(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_ravel);
+}
+tt_status tt_broadcast_to(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
+                          tt_tensor **out) {
+  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{size, n_size}, out,
+                                                 op_broadcast_to);
+}
+tt_status tt_broadcast_tensors(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                               tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "broadcast_tensors", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs,
+              op::broadcast_tensors(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
+  });
+}
+tt_status tt_movedim(tt_ctx *c, const tt_tensor *self, const int64_t *source, int64_t n_source,
+                     const int64_t *destination, int64_t n_destination, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, IntsArg, IntsArg>(c, self, IntsArg{source, n_source},
+      IntsArg{destination, n_destination}, out, op_movedim);
+}
+tt_status tt_atleast_1d(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_atleast_1d);
+}
+tt_status tt_atleast_1d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "atleast_1d_list", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs,
+              op::atleast_1d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
+  });
+}
+tt_status tt_atleast_2d(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_atleast_2d);
+}
+tt_status tt_atleast_2d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "atleast_2d_list", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs,
+              op::atleast_2d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
+  });
+}
+tt_status tt_atleast_3d(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_atleast_3d);
+}
+tt_status tt_atleast_3d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "atleast_3d_list", [=]([[maybe_unused]] Ctx& x) {
+    give_list(x, outs, cap, n_outs,
+              op::atleast_3d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
+  });
+}
+tt_status tt_adjoint(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_adjoint);
+}
+tt_status tt_narrow_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start,
+                         int64_t length, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, int64_t, int64_t>(c, self, dim, start, length, out,
+      op_narrow_copy);
+}
+tt_status tt_narrow_copy_into(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start,
+                              int64_t length, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, int64_t, int64_t, tt_tensor*>(c, self, dim, start,
+      length, dst, op_narrow_copy_into);
+}
+tt_status tt_unfold(tt_ctx *c, const tt_tensor *self, int64_t dimension, int64_t size, int64_t step,
+                    tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t, int64_t, int64_t>(c, self, dimension, size, step,
+      out, op_unfold);
+}
+tt_status tt_select_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src, int64_t dim,
+                            int64_t index, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, int64_t, int64_t>(c, self, src, dim,
+      index, out, op_select_scatter);
+}
+tt_status tt_slice_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                           const tt_slice_scatter_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "slice_scatter", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    const Opt<int64_t> o_start = opts_has(opts, 1) ? Opt<int64_t>(opts->start) : Opt<int64_t>();
+    const Opt<int64_t> o_end = opts_has(opts, 2) ? Opt<int64_t>(opts->end) : Opt<int64_t>();
+    const int64_t o_step = opts_has(opts, 3) ? int64_t(opts->step) : int64_t(1);
+    give(x, out, op::slice_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1), o_dim,
+                                   o_start, o_end, o_step));
+  });
+}
+tt_status tt_slice_scatter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                                const tt_slice_scatter_opts *opts, tt_tensor *dst) {
+  return api_call(c, "slice_scatter_into", [=]([[maybe_unused]] Ctx& x) {
+    check_opts(opts, 4);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    const Opt<int64_t> o_start = opts_has(opts, 1) ? Opt<int64_t>(opts->start) : Opt<int64_t>();
+    const Opt<int64_t> o_end = opts_has(opts, 2) ? Opt<int64_t>(opts->end) : Opt<int64_t>();
+    const int64_t o_step = opts_has(opts, 3) ? int64_t(opts->step) : int64_t(1);
+    op::slice_scatter_into(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1), o_dim, o_start,
+                           o_end, o_step, mutable_arg(dst, "dst", 6));
+  });
+}
+tt_status tt_diagonal_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                              const tt_diagonal_scatter_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "diagonal_scatter", [=]([[maybe_unused]] Ctx& x) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
+    const int64_t o_dim1 = opts_has(opts, 1) ? int64_t(opts->dim1) : int64_t(0);
+    const int64_t o_dim2 = opts_has(opts, 2) ? int64_t(opts->dim2) : int64_t(1);
+    give(x, out, op::diagonal_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1),
+                                      o_offset, o_dim1, o_dim2));
+  });
+}

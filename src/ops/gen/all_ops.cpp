@@ -29,6 +29,7 @@ constinit OpInfo* const all_ops[] = {
     &op_addmm.info,
     &op_addmm_.info,
     &op_addmm_into.info,
+    &op_adjoint.info,
     &op_all.info,
     &op_all_dim.info,
     &op_all_dim_into.info,
@@ -56,6 +57,12 @@ constinit OpInfo* const all_ops[] = {
     &op_atan2_into.info,
     &op_atan_.info,
     &op_atan_into.info,
+    &op_atleast_1d.info,
+    &op_atleast_1d_list.info,
+    &op_atleast_2d.info,
+    &op_atleast_2d_list.info,
+    &op_atleast_3d.info,
+    &op_atleast_3d_list.info,
     &op_attention_backward.info,
     &op_attention_keep.info,
     &op_avg_pool1d.info,
@@ -107,10 +114,14 @@ constinit OpInfo* const all_ops[] = {
     &op_bitwise_xor_scalar.info,
     &op_bitwise_xor_scalar_.info,
     &op_bitwise_xor_scalar_into.info,
+    &op_block_diag.info,
     &op_bmm.info,
     &op_bmm_into.info,
+    &op_broadcast_tensors.info,
+    &op_broadcast_to.info,
     &op_bucketize.info,
     &op_bucketize_into.info,
+    &op_cartesian_prod.info,
     &op_cat.info,
     &op_cat_into.info,
     &op_ceil.info,
@@ -125,6 +136,9 @@ constinit OpInfo* const all_ops[] = {
     &op_clamp_tensor_into.info,
     &op_clone.info,
     &op_clone_into.info,
+    &op_column_stack.info,
+    &op_column_stack_into.info,
+    &op_combinations.info,
     &op_conj.info,
     &op_conj_physical.info,
     &op_constant_pad_nd.info,
@@ -156,8 +170,13 @@ constinit OpInfo* const all_ops[] = {
     &op_cumsum_.info,
     &op_cumsum_into.info,
     &op_detach.info,
+    &op_diag.info,
+    &op_diag_embed.info,
+    &op_diag_into.info,
+    &op_diagflat.info,
     &op_diagonal.info,
     &op_diagonal_backward.info,
+    &op_diagonal_scatter.info,
     &op_div.info,
     &op_div_.info,
     &op_div_floor.info,
@@ -186,6 +205,10 @@ constinit OpInfo* const all_ops[] = {
     &op_dot_into.info,
     &op_dropout.info,
     &op_dropout_.info,
+    &op_dsplit.info,
+    &op_dsplit_indices.info,
+    &op_dstack.info,
+    &op_dstack_into.info,
     &op_einsum.info,
     &op_elu.info,
     &op_elu_.info,
@@ -220,6 +243,8 @@ constinit OpInfo* const all_ops[] = {
     &op_fill_.info,
     &op_flatten.info,
     &op_flip.info,
+    &op_fliplr.info,
+    &op_flipud.info,
     &op_floor.info,
     &op_floor_.info,
     &op_floor_divide.info,
@@ -269,6 +294,10 @@ constinit OpInfo* const all_ops[] = {
     &op_hardtanh.info,
     &op_hardtanh_.info,
     &op_hardtanh_backward.info,
+    &op_hsplit.info,
+    &op_hsplit_indices.info,
+    &op_hstack.info,
+    &op_hstack_into.info,
     &op_huber_difference.info,
     &op_huber_difference_backward.info,
     &op_huber_loss.info,
@@ -369,6 +398,7 @@ constinit OpInfo* const all_ops[] = {
     &op_mean.info,
     &op_mean_dim.info,
     &op_mean_dim_into.info,
+    &op_meshgrid.info,
     &op_min.info,
     &op_min_dim.info,
     &op_min_dim_into.info,
@@ -379,6 +409,7 @@ constinit OpInfo* const all_ops[] = {
     &op_mish_backward.info,
     &op_mm.info,
     &op_mm_into.info,
+    &op_movedim.info,
     &op_mse_loss.info,
     &op_mul.info,
     &op_mul_.info,
@@ -391,6 +422,8 @@ constinit OpInfo* const all_ops[] = {
     &op_mv.info,
     &op_mv_into.info,
     &op_narrow.info,
+    &op_narrow_copy.info,
+    &op_narrow_copy_into.info,
     &op_native_attention.info,
     &op_native_batch_norm.info,
     &op_native_cross_entropy.info,
@@ -456,6 +489,7 @@ constinit OpInfo* const all_ops[] = {
     &op_randn_like.info,
     &op_random_.info,
     &op_randperm.info,
+    &op_ravel.info,
     &op_real.info,
     &op_reciprocal.info,
     &op_reciprocal_.info,
@@ -471,6 +505,8 @@ constinit OpInfo* const all_ops[] = {
     &op_remainder_scalar_.info,
     &op_remainder_scalar_into.info,
     &op_repeat.info,
+    &op_repeat_interleave.info,
+    &op_repeat_interleave_tensor.info,
     &op_reshape.info,
     &op_rest_floor.info,
     &op_rest_floor_scalar.info,
@@ -479,6 +515,7 @@ constinit OpInfo* const all_ops[] = {
     &op_restride.info,
     &op_rms_norm.info,
     &op_roll.info,
+    &op_rot90.info,
     &op_round.info,
     &op_round_.info,
     &op_round_decimals.info,
@@ -506,6 +543,7 @@ constinit OpInfo* const all_ops[] = {
     &op_searchsorted_into.info,
     &op_select.info,
     &op_select_backward.info,
+    &op_select_scatter.info,
     &op_sgn.info,
     &op_sigmoid.info,
     &op_sigmoid_.info,
@@ -525,6 +563,8 @@ constinit OpInfo* const all_ops[] = {
     &op_sinh_into.info,
     &op_slice.info,
     &op_slice_backward.info,
+    &op_slice_scatter.info,
+    &op_slice_scatter_into.info,
     &op_smooth_difference.info,
     &op_smooth_difference_backward.info,
     &op_smooth_l1_loss.info,
@@ -574,6 +614,9 @@ constinit OpInfo* const all_ops[] = {
     &op_tanh_.info,
     &op_tanh_backward.info,
     &op_tanh_into.info,
+    &op_tensor_split.info,
+    &op_tensor_split_indices.info,
+    &op_tensor_split_tensor.info,
     &op_threshold_backward.info,
     &op_tile.info,
     &op_to.info,
@@ -584,15 +627,18 @@ constinit OpInfo* const all_ops[] = {
     &op_transpose.info,
     &op_tril.info,
     &op_tril_.info,
+    &op_tril_indices.info,
     &op_tril_into.info,
     &op_triu.info,
     &op_triu_.info,
+    &op_triu_indices.info,
     &op_triu_into.info,
     &op_trunc.info,
     &op_trunc_.info,
     &op_trunc_into.info,
     &op_unbind.info,
     &op_unflatten.info,
+    &op_unfold.info,
     &op_uniform_.info,
     &op_unique.info,
     &op_unsqueeze.info,
@@ -604,13 +650,17 @@ constinit OpInfo* const all_ops[] = {
     &op_view.info,
     &op_view_as_complex.info,
     &op_view_as_real.info,
+    &op_vsplit.info,
+    &op_vsplit_indices.info,
+    &op_vstack.info,
+    &op_vstack_into.info,
     &op_where.info,
     &op_where_into.info,
     &op_zero_.info,
     &op_zeros.info,
     &op_zeros_like.info,
 };
-constinit const int64_t num_all_ops = 603;
+constinit const int64_t num_all_ops = 653;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -793,21 +843,85 @@ constinit const char manifest_packed[] =
         "\233last\235\225\213 \266 a constant; \314 amounts "
         "crop.\205pad_\234ed\206pad_\234ed\204pad_\234ed(\213\203\214pad\224\237\214mode\224\342)"
         "\201\"\372\202\221\207\211\205pad_\234ed\217\206pad_\234ed\217\204pad_\234ed\217\307\203"
-        "\214\213\203\214pad\224\237\214mode\224\342)\201\"\372\202\221\207\211\205\365d_dot_produ"
-        "ct_\311\206\365d_dot_product_\311\204\365d_dot_product_\311(query\203\214key\203\214\334"
-        "\203\214attn_mask\203?\220\214dropout_p\224\246\2410.0\214is_causal\224\227\214\365\224"
-        "\246?\220\214enable_gqa\224\227\214\303\224\302\220)\201\"\311\202\210\365d_dot_product_"
-        "\311\200\216\211Computes dropout(\265(query @ key^T * \365 + attn_mask)) @ \334 over "
-        "\233last two\235\214\266out storing \233matrix\225scores. Queries whose keys\323all "
-        "masked give zeros.\205\264\311\206\264\311\204\264\311(query\203\214key\203\214\334\203"
-        "\214mask\203?\214dropout_p\224\246\214causal\224\344\214\365\224\246\214rng\224Rng\273(ou"
-        "t\203\214lse\224\375)\222\311\202\221\207\211\205\311\217\206\311\217\204\311\217\307\203"
-        "\214query\203\214key\203\214\334\203\214mask\203?\214out\203\214lse\203\214dropout_p\224"
-        "\246\214causal\224\344\214\365\224\246\214rng\224Rng\273(dquery\203\214dkey\203\214d\334"
-        "\203)\222\311\202\221\"internal\"\223\"differentiable\"\216\211\205\311_keep\206\311_keep"
-        "\204\311_keep(query\203\214keys\224\342\214dropout_p\224\246\214rng\224Rng)\201\"\311\202"
-        "\221\"internal\"\223\"differentiable\"\216\211\205\231_and\206\231_and\204\231_and(\213"
-        "\203\214\230\203)\201\"\231\202\215\210\231_and\200\216\211Computes \233\231 AND,\212. "
+        "\214\213\203\214pad\224\237\214mode\224\342)\201\"\372\202\221\207\211\205hstack\206hstac"
+        "k\204hstack(\331s\203[])\201\"\372\202\243\210hstack\200\216\211Concatenates \331s "
+        "horizontally\224along \250\352 1\214or\366\250\352 0 if they have at most "
+        "one.\205vstack\206vstack\204vstack(\331s\203[])\201\"\372\202\243\210vstack\200\216\211Co"
+        "ncatenates \331s vertically\224along \250\352 0\214where \331s \266 at most one "
+        "\250\352\323rows.\205dstack\206dstack\204dstack(\331s\203[])\201\"\372\202\243\210dstack"
+        "\200\216\211Concatenates \331s\366\250\352 2. Each\300seen as by "
+        "atleast_3d.\205column_stack\206column_stack\204column_stack(\331s\203[])\201\"\372\202"
+        "\243\210column_stack\200\216\211Concatenates \331s\366\250\352 1\214where \331s \266 at "
+        "most one \250\352\323columns.\205block_diag\206block_diag\204block_diag(\331s\203[])\201"
+        "\"\372\202\210block_diag\200\216\211Returns a matrix \266 \233given "
+        "matrices\366\233\353\253zeros elsewhere. "
+        "Vectors\323rows.\205\331_split\206\331_split\204\331_split(\213\203\214sections\224\342"
+        "\214\250\224\336\2410\273Tensor[]\222\372\202\210\331_split\200\216\211Splits "
+        "\213\366\250 into `sections` \320s\225almost equal "
+        "\276.\205\331_split_\262\206\331_split\204\331_split_\262(\213\203\214\262\224\237\214"
+        "\250\224\336\2410\273Tensor[]\222\372\202\210\331_split_\262\200\216\211Splits "
+        "\213\366\250 before \272\225\233given \262\214which\323clipped as those\225a "
+        "slice.\205\331_split_\331\206\331_split\204\331_split_\331(\213\203\214\331_\262_or_secti"
+        "ons\203\214\250\224\336\2410\273Tensor[]\222\372\202\210\331_split_\331\200\216\211Splits"
+        " \213\366\250\224a 0-\250 \331\300\233number\225\320s\214a 1-D \331 holds "
+        "\233\262.\205hsplit\206hsplit\204hsplit(\213\203\214sections\224\342\273Tensor[]\222\372"
+        "\202\210hsplit\200\216\211Splits \213 horizontally\214along \250\352 1\214into "
+        "\320s\225equal \276; a 1-D \331\366its only "
+        "\250\352.\205hsplit_\262\206hsplit\204hsplit_\262(\213\203\214\262\224\237\273Tensor[]"
+        "\222\372\202\210hsplit_\262\200\216\211Splits \213 horizontally before \272\225\233given "
+        "\262.\205vsplit\206vsplit\204vsplit(\213\203\214sections\224\342\273Tensor[]\222\372\202"
+        "\210vsplit\200\216\211Splits \213 vertically\214along \250\352 0\214into \320s\225equal "
+        "\276. \213 has at least "
+        "2\235.\205vsplit_\262\206vsplit\204vsplit_\262(\213\203\214\262\224\237\273Tensor[]\222"
+        "\372\202\210vsplit_\262\200\216\211Splits \213 vertically before \272\225\233given "
+        "\262.\205dsplit\206dsplit\204dsplit(\213\203\214sections\224\342\273Tensor[]\222\372\202"
+        "\210dsplit\200\216\211Splits \213\366\250\352 2 into \320s\225equal \276. \213 has at "
+        "least 3\235.\205dsplit_\262\206dsplit\204dsplit_\262(\213\203\214\262\224\237\273Tensor[]"
+        "\222\372\202\210dsplit_\262\200\216\211Splits \213\366\250\352 2 before "
+        "\272\225\233given \262.\205fliplr\206fliplr\204fliplr(\213\203)\201\"\372\202\210fliplr"
+        "\200\216\211Returns a \351 \266 \233order\225\233columns\214\250\352 "
+        "1\214reversed.\205flipud\206flipud\204flipud(\213\203)\201\"\372\202\210flipud\200\216"
+        "\211Returns a \351 \266 \233order\225\233rows\214\250\352 "
+        "0\214reversed.\205rot90\206rot90\204rot90(\213\203\214k\224\342\2411\214\250s\224\336s"
+        "\241[])\201\"\372\202\210rot90\200\216\211Returns a \351 rotated by k quarter turns in "
+        "\233plane\225two\235\214from \233first towards "
+        "\233second.\205diag\206diag\204diag(\213\203\214\353\224\342\2410)\201\"\372\202\243\210d"
+        "iag\200\216\211Returns a \351\225\233\353\225a matrix\214or \233matrix \266 a vector as "
+        "its \353\253zeros elsewhere.\205diagflat\206d"
+    "iagflat\204diagflat(\213\203\214offset\224\342\2410)\201\"\372\202\210diagflat\200\216\211Ret"
+        "urns \233matrix \266 \233elements\225\213 as its \353\253zeros "
+        "elsewhere.\205diag_embed\206diag_embed\204diag_embed(\213\203\214offset\224\342\2410\214"
+        "\2501\224\336\241-2\214\2502\224\336\241-1)\201\"\372\202\210diag_embed\200\216\211Return"
+        "s matrices\214in\235 \2501\253\2502\214whose \353s\323\233last \250\352\225\213; "
+        "they\323zero elsewhere.\205meshgrid\206meshgrid\204meshgrid(\331s\203[]\214\234ing\224Enu"
+        "m<Indexing>\241\\\"ij\\\"\273Tensor[]\222\372\202\210meshgrid\200\216\211Returns "
+        "\233coordinates\225a grid\224for \272 vector a \320 in which it varies\366its own "
+        "\250\352.\205cartesian_prod\206cartesian_prod\204cartesian_prod(\331s\203[])\201\"\372"
+        "\202\210cartesian_prod\200\216\211Returns all combinations\225one\251 from \272 "
+        "vector\214one per row.\205combinations\206combinations\204combinations(\213\203\214r\224"
+        "\342\2412\214\266_replacement\224\227)\201\"\372\202\210combinations\200\216\211Returns "
+        "all combinations\225r\247\225a vector\214one per row\214in "
+        "\233order\225\233elements.\205repeat_interleave\206repeat_interleave\204repeat_interleave"
+        "(\213\203\214repeats\224\342\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202"
+        "\210repeat_interleave\200\216\211Repeats \272\251\214or \272 slice\225\250\214`repeats` "
+        "times.\205repeat_interleave_\331\206repeat_interleave\204repeat_interleave_\331(\213\203"
+        "\214repeats\203\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202\210repeat_in"
+        "terleave_\331\200\216\211Repeats \272\251\214or \272 slice\225\250\214as often as "
+        "repeats says.\205\365d_dot_product_\311\206\365d_dot_product_\311\204\365d_dot_product_"
+        "\311(query\203\214key\203\214\334\203\214attn_mask\203?\220\214dropout_p\224\246\2410.0"
+        "\214is_causal\224\227\214\365\224\246?\220\214enable_gqa\224\227\214\303\224\302\220)\201"
+        "\"\311\202\210\365d_dot_product_\311\200\216\211Computes dropout(\265(query @ key^T * "
+        "\365 + attn_mask)) @ \334 over \233last two\235\214\266out storing \233matrix\225scores. "
+        "Queries whose keys\323all masked give "
+        "zeros.\205\264\311\206\264\311\204\264\311(query\203\214key\203\214\334\203\214mask\203?"
+        "\214dropout_p\224\246\214causal\224\344\214\365\224\246\214rng\224Rng\273(out\203\214lse"
+        "\224\375)\222\311\202\221\207\211\205\311\217\206\311\217\204\311\217\307\203\214query"
+        "\203\214key\203\214\334\203\214mask\203?\214out\203\214lse\203\214dropout_p\224\246\214ca"
+        "usal\224\344\214\365\224\246\214rng\224Rng\273(dquery\203\214dkey\203\214d\334\203)\222"
+        "\311\202\221\"internal\"\223\"differentiable\"\216\211\205\311_keep\206\311_keep\204\311_"
+        "keep(query\203\214keys\224\342\214dropout_p\224\246\214rng\224Rng)\201\"\311\202\221\"int"
+        "ernal\"\223\"differentiable\"\216\211\205\231_and\206\231_and\204\231_and(\213\203\214"
+        "\230\203)\201\"\231\202\215\210\231_and\200\216\211Computes \233\231 AND,\212. "
         "\342egers\253bool only. No "
         "\325.\205\231_and\226\206\231_and\204\231_and\226(\213\203\214\230\224\244)\201\"\231\202"
         "\215\210\231_and\360\240\231_and\361\240\231_and\226\200\216\211Computes \233\231 "
@@ -824,9 +938,9 @@ constinit const char manifest_packed[] =
         "XOR,\212. \342egers\253bool only. No "
         "\325.\205\231_not\206\231_not\204\231_not(\213\203)\201\"\231\202\215\210\231_not\200\216"
         "\211Computes \233\231 NOT\225\272\251; logical NOT\367bool. \342egers\253bool only. No "
-        "\325.\205\231\346\206\231\346\204\231\346(\213\203\214\230\203)\201\"\231\202\215\210\231"
-        "\346\200\216\211Shifts \233bits\225\213 left by \230,\212\310 only. "
-        "\254result\3000\304\230\300\314 or at least "
+        "\325.\205\231\346\206\231\346\204\231\346("
+    "\213\203\214\230\203)\201\"\231\202\215\210\231\346\200\216\211Shifts \233bits\225\213 left "
+        "by \230,\212\310 only. \254result\3000\304\230\300\314 or at least "
         "\233number\225bits.\205\231\346\226\206\231\346\204\231\346\226(\213\203\214\230\224\244)"
         "\201\"\231\202\215\210\231\346\360\240\231\346\361\240\231\346\226\200\216\211Shifts "
         "\233bits\225\213 left by \230,\212\310 only. \254result\3000\304\230\300\314 or at least "
@@ -836,10 +950,11 @@ constinit const char manifest_packed[] =
         "\233number\225bits.\205\231\341\226\206\231\341\204\231\341\226(\213\203\214\230\224\244)"
         "\201\"\231\202\215\210\231\341\360\240\231\341\361\240\231\341\226\200\216\211Shifts "
         "\233bits\225\213 right by \230,\212\310 only. \254sign bit\300copied\214so "
-        "\233result\3000 or -1\304\230\300\314 or at least \233number\225bit"
-    "s.\205eq\206eq\204eq(\213\203\214\230\203\236\222\347\202\215\210eq\200\216\211Tests \213 == "
-        "\230,\212. \254result\300bool.\205eq\226\206eq\204eq\226(\213\203\214\230\224\244\236\222"
-        "\347\202\215\210eq\360\240eq\361\240eq\226\200\216\211Tests \213 == \230,\212. "
+        "\233result\3000 or -1\304\230\300\314 or at least "
+        "\233number\225bits.\205eq\206eq\204eq(\213\203\214\230\203\236\222\347\202\215\210eq\200"
+        "\216\211Tests \213 == \230,\212. "
+        "\254result\300bool.\205eq\226\206eq\204eq\226(\213\203\214\230\224\244\236\222\347\202"
+        "\215\210eq\360\240eq\361\240eq\226\200\216\211Tests \213 == \230,\212. "
         "\254result\300bool.\205ne\206ne\204ne(\213\203\214\230\203\236\222\347\202\215\210ne\200"
         "\216\211Tests \213 != \230,\212. "
         "\254result\300bool.\205ne\226\206ne\204ne\226(\213\203\214\230\224\244\236\222\347\202"
@@ -878,8 +993,8 @@ constinit const char manifest_packed[] =
         "\224\342\2411)\201\"conv\202\210conv1d_\255\200\216\211Computes a 1-D \356\214like "
         "conv1d\214\266 \233\255 given by "
         "name.\205conv2d\206conv2d\204conv2d(\232\203\214\245\203\214\362\203?\220\214\330\224\237"
-        "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202\210"
-        "conv2d\200\216\211Computes a 2-D \356 (cross-correlation)\225images. "
+        "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411"
+    ")\201\"conv\202\210conv2d\200\216\211Computes a 2-D \356 (cross-correlation)\225images. "
         "\254result\300channels_last if \232 or \245 "
         "is.\205conv2d_\255\206conv2d\204conv2d_\255(\232\203\214\245\203\214\255\224Str\214\362"
         "\203?\220\214\330\224\237\2411\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202"
@@ -892,10 +1007,9 @@ constinit const char manifest_packed[] =
         "\224\342\2411)\201\"conv\202\210conv3d_\255\200\216\211Computes a 3-D \356\214like "
         "conv3d\214\266 \233\255 given by "
         "name.\205conv_transpose1d\206conv_transpose1d\204conv_transpose1d(\232\203\214\245\203"
-        "\214\362\203?"
-    "\220\214\330\224\237\2411\214\255\224\237\2410\214\354\255\224\237\2410\214groups\224\342\241"
-        "1\214\326\224\237\2411)\201\"conv\202\210conv_transpose1d\200\216\211Computes a 1-D "
-        "transposed \356\214\233\325\225conv1d \266 respect\370its "
+        "\214\362\203?\220\214\330\224\237\2411\214\255\224\237\2410\214\354\255\224\237\2410\214g"
+        "roups\224\342\2411\214\326\224\237\2411)\201\"conv\202\210conv_transpose1d\200\216\211Com"
+        "putes a 1-D transposed \356\214\233\325\225conv1d \266 respect\370its "
         "\232.\205conv_transpose2d\206conv_transpose2d\204conv_transpose2d(\232\203\214\245\203"
         "\214\362\203?\220\214\330\224\237\2411\214\255\224\237\2410\214\354\255\224\237\2410\214g"
         "roups\224\342\2411\214\326\224\237\2411)\201\"conv\202\210conv_transpose2d\200\216\211Com"
@@ -929,8 +1043,8 @@ constinit const char manifest_packed[] =
         "\214\274\224\322\220)\201\374\202\210empty\200\216\211Returns an uninitialized "
         "\331.\205zeros\206zeros\204zeros(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
         "\201\374\202\210zeros\200\216\211Returns a \331 filled \266 "
-        "0.\205ones\206ones\204ones(\276\224\371\214\252\224\277\220\214\274\224\322\220)\201\374"
-        "\202\210ones\200\216\211Returns a \331 filled \266 "
+        "0.\205ones\206ones\204ones(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
+    "\201\374\202\210ones\200\216\211Returns a \331 filled \266 "
         "1.\205full\206full\204full(\276\224\371\214fill_\334\224\244\214\252\224\277\220\214\274"
         "\224\322\220)\201\374\202\210full\360\240full\361\240full\226\200\216\211Returns a \331 "
         "filled \266 fill_\334.\205arange\206arange\204arange(start\224\244\214end\224\244\214step"
@@ -944,9 +1058,8 @@ constinit const char manifest_packed[] =
         "\224\322\220)\201\374\202\210zeros\321\200\216\211Returns a \331\225zeros \266 "
         "\233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205ones\321\206ones\321\204ones\321(\213\203\214\252\224\277\220\214\274"
-        "\224\322\220)"
-    "\201\374\202\210ones\321\200\216\211Returns a \331\225ones \266 \233\373\225\213. "
-        "\254\330s\225a dense "
+        "\224\322\220)\201\374\202\210ones\321\200\216\211Returns a \331\225ones \266 "
+        "\233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205full\321\206full\321\204full\321(\213\203\214fill_\334\224\244\214\252"
         "\224\277\220\214\274\224\322\220)\201\374\202\210full\321\360\240full\321\361\240full\321"
         "\226\200\216\211Returns a \331 \266 \233\373\225\213\214filled \266 fill_\334. "
@@ -956,9 +1069,16 @@ constinit const char manifest_packed[] =
         "\353\253zeros elsewhere.\205linspace\206linspace\204linspace(start\224\244\214end\224\244"
         "\214steps\224\342\214\252\224\277\220\214\274\224\322\220)\201\374\202\210linspace\200"
         "\216\211Returns `steps` evenly spaced \334s from start\370end\214both "
-        "included.\205gather\206gather\204gather(\213\203\214\250\224\336\214\234\203)\201\"\234"
-        "\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i][j]][j]\367"
-        "\250 0\214and likewise\367\230\235. \254result has "
+        "included.\205tril_\262\206tril_\262\204tril_\262(row\224\342\214col\224\342\214offset\224"
+        "\342\2410\214\252\224\277\220\214\274\224\322\220)\201\374\202\210tril_\262\200\216\211Re"
+        "turns \233\262\225\233lower triangle\225a matrix in row-major order\224\233rows\214then "
+        "\233columns.\205triu_\262\206triu_\262\204triu_\262(row\224\342\214col\224\342\214offset"
+        "\224\342\2410\214\252\224\277\220\214\274\224\322\220)\201\374\202\210triu_\262\200\216"
+        "\211Returns \233\262\225\233upper triangle\225a matrix in row-major "
+        "order\224\233rows\214then "
+        "\233columns.\205gather\206gather\204gather(\213\203\214\250\224\336\214\234\203)\201\""
+        "\234\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i][j]][j]"
+        "\367\250 0\214and likewise\367\230\235. \254result has "
         "\233\373\225\234.\205\306_add\206\306_add\204\306_add(\213\203\214\250\224\336\214\234"
         "\203\214src\203)\201\"\234\202\"_\"\210\306_add\200\223\211Returns a "
         "\351\225\213\370which src\300added\366\250\224out[\234[i][j]][j] += src[i][j]\367\250 "
@@ -977,10 +1097,11 @@ constinit const char manifest_packed[] =
         "?\220)\201\"\234\202\210embedding\200\223\211Looks up \233rows\225\245 at \262. "
         "\254result has \233\373\225\262 followed by "
         "features.\205\365_\325\206\365_\325\204\365_\325(\213\203\214factor\203)\201\"\234\202"
-        "\221\207\211\205\306\206\306\204\306(\213\203\214\250\224\336\214\234\203\214src\203\214"
-        "\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\200\216\211Returns a "
-        "\351\225\213 \266 src written\366\250\224out[\234[i][j]][j]\241src[i][j]\367\250 "
-        "0\214and likewise\367\230\235. If positions repeat\214it\300undefined which "
+        "\221\207\211\205\306\206\306\204\306("
+    "\213\203\214\250\224\336\214\234\203\214src\203\214\316\224Enum<Scatter>\241\\\"none\\\")\201"
+        "\"\234\202\215\210\306\200\216\211Returns a \351\225\213 \266 src "
+        "written\366\250\224out[\234[i][j]][j]\241src[i][j]\367\250 0\214and "
+        "likewise\367\230\235. If positions repeat\214it\300undefined which "
         "\334\300written.\205\306_\334\206\306\204\306_\334(\213\203\214\250\224\336\214\234\203"
         "\214\334\224\244\214\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\360"
         "\240\306\361\240\306\226\200\216\211Returns a \351\225\213 \266 \334 written at all "
@@ -996,10 +1117,10 @@ constinit const char manifest_packed[] =
         "\334.\205\234_fill_\331\206\234_fill\204\234_fill_\331(\213\203\214\250\224\336\214\234"
         "\203\214\334\203)\201\"\234\202\"_\"\210\234_fill\200\216\211Returns a \351\225\213 in "
         "which \233entries \234\225\250\323filled \266 a 0-\250 \331\214which also receives a "
-        "\325.\205take_along_\250\206t"
-    "ake_along_\250\204take_along_\250(\213\203\214\262\203\214\250\224\336?\220)\201\"\234\202"
-        "\243\210take_along_\250\200\216\211Selects\247\366\250 by \262. \262\253\213 broadcast "
-        "in \233\230\235.\205masked_\376\206masked_\376\204masked_\376(\213\203\214mask\203)\201\""
+        "\325.\205take_along_\250\206take_along_\250\204take_along_\250(\213\203\214\262\203\214"
+        "\250\224\336?\220)\201\"\234\202\243\210take_along_\250\200\216\211Selects\247\366\250 "
+        "by \262. \262\253\213 broadcast in "
+        "\233\230\235.\205masked_\376\206masked_\376\204masked_\376(\213\203\214mask\203)\201\""
         "\234\202\243\210masked_\376\200\216\211Returns "
         "\233elements\225\213\304mask\300true\214as a 1-D \331. \213\253mask "
         "broadcast.\205nonzero\206nonzero\204nonzero(\213\203\273\270\222\234\202\243\210nonzero"
@@ -1028,27 +1149,27 @@ constinit const char manifest_packed[] =
         "inf.\205\264nuclear_\275\206\264nuclear_\275\204\264nuclear_\275(\213\203\273(\275\203"
         "\214polar\203)\222linalg\202\221\207\211\205svd\206svd\204svd(\213\203\273(u\203\214s\203"
         "\214vh\203)\222linalg\202\221\207\211\205absolute\257\206absolute\257\204absolute\257("
-        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217"
-        "\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205square"
-        "d\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205sm"
-        "ooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202"
-        "\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203"
-        "\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204hube"
-        "r\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
-        "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
-        "\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305"
-        "\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy"
-        "\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204"
-        "l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301"
-        "\202\210l1_\301\200\216\211Computes |\232 - \305|,\212\214and \316s "
+        "\213\203\214\230\203)"
+    "\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217\204absolute\257\217\307"
+        "\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205squared\257\206squared\257\204"
+        "squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205smooth\257\206smooth\257"
+        "\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205smooth"
+        "\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203\214\230\203\214beta\224"
+        "\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204huber\257(\213\203\214\230"
+        "\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217\206huber\257\217\204hub"
+        "er\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211"
+        "\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305\203)\201\"\301\202\221"
+        "\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy\217\307\203\214\213\203"
+        "\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204l1_\301(\232\203\214\305"
+        "\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301\202\210l1_\301\200\216"
+        "\211Computes |\232 - \305|,\212\214and \316s "
         "it.\205mse_\301\206mse_\301\204mse_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263"
         "\\\"\214\245\203?\220)\201\"\301\202\210mse_\301\200\216\211Computes (\232 - "
         "\305)^2,\212\214and \316s "
         "it.\205smooth_l1_\301\206smooth_l1_\301\204smooth_l1_\301(\232\203\214\305\203\214\357"
         "\224\313\241\\\"\263\\\"\214beta\224\246\2411.0)\201\"\301\202\210smooth_l1_\301\200\216"
         "\211Computes\214\266 d\241|\232 - \305|\214d^2 / (2 * beta)\304d < beta\253d - beta / 2 "
-        "elsewhere\214\266 "
-    "broadcasting\214and \316s "
+        "elsewhere\214\266 broadcasting\214and \316s "
         "it.\205huber_\301\206huber_\301\204huber_\301(\232\203\214\305\203\214\357\224\313\241\\"
         "\"\263\\\"\214delta\224\246\2411.0\214\245\203?\220)\201\"\301\202\210huber_\301\200\216"
         "\211Computes\214\266 d\241|\232 - \305|\214d^2 / 2\304d <= delta\253delta * (d - delta / "
@@ -1078,9 +1199,9 @@ constinit const char manifest_packed[] =
         "\224\342\214\357\224\313\273(\301\203\214lse\224\375\214row_\245\224\375)\222\301\202\221"
         "\207\211\205\256\217\206\256\217\204\256\217\307\203\214\232\203\214\305\203\214lse\203"
         "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\350\206\350\204"
-        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D "
-        "operand\300a row (\213) or a column (\230)\214and its \250\352\300dropped from "
-        "\233result; leading\235\323a "
+        "\350(\213\203\214\230\203)"
+    "\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D operand\300a row (\213) or a "
+        "column (\230)\214and its \250\352\300dropped from \233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
@@ -1099,8 +1220,8 @@ constinit const char manifest_packed[] =
         "batches\225matrices.\205mv\206mv\204mv(\213\203\214vec\203)\201\"\350\202\243\210mv\200"
         "\216\211Computes \233product\225a matrix\253a "
         "vector.\205dot\206dot\204dot(\213\203\214\331\203)\201\"\350\202\243\210dot\200\216\211Co"
-        "mputes \233dot product\225two vectors. Complex\247\323n"
-    "ot conjugated.\205outer\206outer\204outer(\213\203\214vec2\203)\201\"\350\202\243\210outer"
+        "mputes \233dot product\225two vectors. Complex\247\323not "
+        "conjugated.\205outer\206outer\204outer(\213\203\214vec2\203)\201\"\350\202\243\210outer"
         "\200\216\211Computes \233outer product\225two vectors\224out[i][j]\241\213[i] * "
         "vec2[j].\205einsum\206einsum\204einsum(equation\224Str\214operands\203[])\201\"\350\202"
         "\210einsum\200\216\211Sums "
@@ -1130,10 +1251,10 @@ constinit const char manifest_packed[] =
         "two\323used.\205rms_\275\206rms_\275\204rms_\275(\232\203\214\275alized_\373\224Shape\214"
         "\245\203?\220\214eps\224\246?\220)\201\"\275\202\210rms_\275\200\216\211Root \263 square "
         "\275alization\224x / sqrt(\263(x^2) + eps) * \245 over "
-        "\233last\235.\205layer_\275\206layer_\275\204layer_\275(\232\203\214\275alized_\373\224Sh"
-        "ape\214\245\203?\220\214\362\203?\220\214eps\224\246\2411e-5)\201\"\275\202\210layer_\275"
-        "\200\223\211Layer \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362 over "
-        "\233last\235\214\266 \233\362ed "
+        "\233last\235.\205layer_\275\206layer_\275\204layer_\275(\232\203\214\275al"
+    "ized_\373\224Shape\214\245\203?\220\214\362\203?\220\214eps\224\246\2411e-5)\201\"\275\202"
+        "\210layer_\275\200\223\211Layer \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + "
+        "\362 over \233last\235\214\266 \233\362ed "
         "\364.\205\264layer_\275\206\264layer_\275\204\264layer_\275(\232\203\214\275alized_\373"
         "\224Shape\214\245\203?\214\362\203?\214eps\224\246\273(out\203\214\263\224\375\214rstd"
         "\224\375)\222\275\202\221\207\211\205layer_\275\217\206layer_\275\217\204layer_\275\217"
@@ -1149,12 +1270,11 @@ constinit const char manifest_packed[] =
         "\211Returns \233\343imum\225\272 window\214like \343\317\214and its \234 in \233last "
         "\250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237\214\330\224"
         "\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202"
-        "\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233l"
-    "ast two\235.\335 counts as "
-        "\233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262(\213\203"
-        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214"
-        "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262\200\223"
-        "\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
+        "\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233last two\235.\335 "
+        "counts as \233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262"
+        "(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
+        "\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262"
+        "\200\223\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
         "\233flattened last two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214"
         "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_m"
         "ode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
@@ -1182,9 +1302,10 @@ constinit const char manifest_packed[] =
         "\237)\201\"pool\202\210\271avg\260\200\223\211Divides \233last two\235 evenly into "
         "\354\276 windows\253returns "
         "\233\263\225\272.\205\271avg\260\217\206\271avg\260\217\204\271avg\260\217\307\203\214"
-        "\213\203\214\354\276\224\237)\201\"pool\202\221\207\211\205rand\206rand\204rand(\276\224"
-        "\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\"\315\202\210rand"
-        "\200\216\211Returns \315\324\214uniformly distributed in "
+        "\213\203\214\354\276\224\237)"
+    "\201\"pool\202\221\207\211\205rand\206rand\204rand(\276\224\371\214\252\224\277\220\214\274"
+        "\224\322\220\214\303\224\302\220)\201\"\315\202\210rand\200\216\211Returns "
+        "\315\324\214uniformly distributed in "
         "[0\2141).\205randn\206randn\204randn(\276\224\371\214\252\224\277\220\214\274\224\322\220"
         "\214\303\224\302\220)\201\"\315\202\210randn\200\216\211Returns \315\324 from "
         "\233standard \275al distribution. \254parts\225complex\324 have \364 1/2 "
@@ -1201,8 +1322,7 @@ constinit const char manifest_packed[] =
         "p\214else 0\214in \233\373\253\252\225\213. "
         "\254\334s\225\213\323ignored.\205randint\206randint\204randint(low\224\342\214high\224"
         "\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
-        "\315\202\210r"
-    "andint\200\216\211Returns \315 integers\214uniformly distributed in "
+        "\315\202\210randint\200\216\211Returns \315 integers\214uniformly distributed in "
         "[low\214high).\205randint\321\206randint\321\204randint\321(\213\203\214low\224\342\214hi"
         "gh\224\342\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\"\315\202\210"
         "randint\321\200\216\211Returns \315 integers\214uniformly distributed in "
@@ -1234,8 +1354,9 @@ constinit const char manifest_packed[] =
         "out\203\214mask\224\344Tensor)\222\315\202\221\207\211\205mask_\365\206mask_\365\204mask_"
         "\365(\213\203\214mask\203\214\365\224\246)\201\"\315\202\221\207\211\205dropout\206dropou"
         "t\204dropout(\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)"
-        "\201\"\315\202\"_\"\210dropout\200\216\211Zeroes \272\251 \266 probability p\253\365s "
-        "\233\230s by 1 / (1 - p). Returns \232 it\213 if p\3000 or "
+        "\201\"\315\202\"_\"\210d"
+    "ropout\200\216\211Zeroes \272\251 \266 probability p\253\365s \233\230s by 1 / (1 - p). "
+        "Returns \232 it\213 if p\3000 or "
         "train\300false.\205randperm\206randperm\204randperm(n\224\342\214\252\224\277\220\214\274"
         "\224\322\220\214\303\224\302\220)\201\"\315\202\210randperm\200\216\211Returns a \315 "
         "permutation\225\233integers 0 \\u2026 n - "
@@ -1246,14 +1367,16 @@ constinit const char manifest_packed[] =
         "\211Computes \233sum\225all\247.\205sum_\250\206sum\204sum_\250(\213\203\214\250\224\336s"
         "\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210sum_\250\200\223\211Comput"
         "es sums over \250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)"
-        "\201\"\316\202\221\"internal\"\223\"differentiable\"\216\211\205\263\206\263\204\263(\213"
-        "\203\214\252\224\277\220)\201\"\316\202\210\263\200\223\211Computes "
+        "\201\"\316\202\210sum_to_\276\200\216\211Sums \233\250\352s\366which \276 "
+        "broadcasts\370\233\373\225\213; "
+        "\233adjoint\225expand.\205\263\206\263\204\263(\213\203\214\252\224\277\220)\201\"\316"
+        "\202\210\263\200\223\211Computes "
         "\233\263\225all\247.\205\263_\250\206\263\204\263_\250(\213\203\214\250\224\336s\214keep"
         "\250\224\227\214\252\224\277\220)\201\"\316\202\243\210\263_\250\200\223\211Computes "
         "\263s over \250.\205\343\206\343\204\343(\213\203)\201\"\316\202\210\343\200\223\211Retur"
         "ns \233\343imum\225all\247;\335 if any\251\300nan. Equal \343ima share \233\325 "
-        "equally.\205\343_\250\206\343\204\343_\250(\213\203\214\250\224\336\214keep"
-    "\250\224\227\273(\334s\203\214\262\224\270)\222\316\202\243\210\343_\250\200\223\211Returns "
+        "equally.\205\343_\250\206\343\204\343_\250(\213\203\214\250\224\336\214keep\250\224\227"
+        "\273(\334s\203\214\262\224\270)\222\316\202\243\210\343_\250\200\223\211Returns "
         "\233\343ima\366\250\253their \262.\335 counts as \233\343imum; among equal\247 "
         "\233first\300taken.\205min\206min\204min(\213\203)\201\"\316\202\210min\200\223\211Return"
         "s \233minimum\225all\247;\335 if any\251\300nan. Equal minima share \233\325 "
@@ -1284,10 +1407,9 @@ constinit const char manifest_packed[] =
         "\266out overflow. \342egers\323converted\370float32.\205var\206var\204var(\213\203\214"
         "\250\224\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227)\201\"\316\202\243"
         "\210var\200\216\211Computes \364s over \250\224\233sum\225\233squared distances from "
-        "\233\263\214divided by n - "
-        "correction.\205std\206std\204std(\213\203\214\250\224\336s\241[]\214correction\224\246"
-        "\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\216\211Computes \377s over "
-        "\250\224\233square roots\225var. "
+        "\233\263\214divided by n - correction.\205std\206std\204std(\213\203\214\250\224\336s"
+    "\241[]\214correction\224\246\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\216\211"
+        "Computes \377s over \250\224\233square roots\225var. "
         "\254\325\3000\304\233\364\3000.\205var_\263\206var_\263\204var_\263(\213\203\214\250\224"
         "\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227\273(var\203\214\263\203)\222"
         "\316\202\210var_\263\200\216\211Computes \364s\214as var does\214and \263s over "
@@ -1305,8 +1427,7 @@ constinit const char manifest_packed[] =
         "\203\214\276\224\237\220\214\365_factor\224\246?\220\214mode\224Enum<\342erpolation>\241"
         "\\\"nearest\\\"\214align_corners\224\344?\220\214recompute_\365_factor\224\344?\220\214an"
         "tialias\224\227\214\365_d\224\246?\220\214\365_h\224\246?\220\214\365_w\224\246?\220)\201"
-        "\"re\276\202\210interpolate\200\216\211Re\276s"
-    " \233spatial\235\225\232\370`\276` or by "
+        "\"re\276\202\210interpolate\200\216\211Re\276s \233spatial\235\225\232\370`\276` or by "
         "\365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371\214mode"
         "\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202\221\207"
         "\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Shape\214"
@@ -1335,8 +1456,8 @@ constinit const char manifest_packed[] =
         "\233\262\345sort \233elements\366\250. Sorting\300stable\214and\335\300larger than all "
         "\230 \334s.\205topk\206topk\204topk(\213\203\214k\224\342\214\250\224\336\241-1\214\363"
         "\224\344\241true\214sorted\224\344\241true\273(\334s\203\214\262\224\270)\222sort\202\243"
-        "\210topk\200\223\211Returns \233k \363 (or smallest)\247\366\250\214sorted\214\266 their "
-        "\262.\335\300larger than all \230 "
+        "\210topk\200\223\211Returns \233k \363 (or smallest)\247\366\250\214sorte"
+    "d\214\266 their \262.\335\300larger than all \230 "
         "\334s.\205searchsorted\206searchsorted\204searchsorted(sorted_sequence\203\214\213\203"
         "\214out_int32\224\227\214right\224\227\214side\224Enum<Side>\241\\\"none\\\"\214sorter"
         "\203?\220\273\270\222sort\202\243\210searchsorted\200\216\211Finds \233positions in "
@@ -1356,10 +1477,11 @@ constinit const char manifest_packed[] =
         "\200\223\211Computes \233hyperbolic "
         "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
         "\221\207\211\205sigmoid\206sigmoid\204sigmoid(\213\203)\201\267\202\215\210sigmoid\200"
-        "\223\211Computes 1 / (1 + exp(-x))\214elementwise.\205s"
-    "igmoid\217\206sigmoid\217\204sigmoid\217\307\203\214y\203)\201\267\202\221\207\211\205abs\206"
-        "abs\204abs(\213\203)\201\267\202\215\210abs\200\223\211Computes \233absolute "
-        "\334\214elementwise. For complex\247 it\300\233modulus\214which\300real. \254\325 at "
+        "\223\211Computes 1 / (1 + "
+        "exp(-x))\214elementwise.\205sigmoid\217\206sigmoid\217\204sigmoid\217\307\203\214y\203)"
+        "\201\267\202\221\207\211\205abs\206abs\204abs(\213\203)\201\267\202\215\210abs\200\223"
+        "\211Computes \233absolute \334\214elementwise. For complex\247 "
+        "it\300\233modulus\214which\300real. \254\325 at "
         "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\221\207\211\205sign\206sign\204sign("
         "\213\203)\201\267\202\215\210sign\200\223\211Computes \233sign\225\272\251\224-1\2140 or "
         "1\214and 0 for\335. Complex \331s\323not "
@@ -1389,9 +1511,10 @@ constinit const char manifest_packed[] =
         "\233arc sine in [-pi/2\214pi/2]\214elementwise;\335 outside "
         "[-1\2141].\205acos\206acos\204acos(\213\203)\201\267\202\215\210acos\200\223\211Computes "
         "\233arc cosine in [0\214pi]\214elementwise;\335 outside "
-        "[-1\2141].\205atan\206atan\204atan(\213\203)\201\267\202\215\210atan\200\223\211Computes "
-        "\233arc tangent in [-pi/2\214pi/2]\214elementwise.\205sinh\206sinh\204sinh(\213\203)\201"
-        "\267\202\215\210sinh\200\223\211Computes \233hyperbolic "
+        "[-1\2141].\205atan\206atan\204atan(\213\203)\201\267\202\215\210a"
+    "tan\200\223\211Computes \233arc tangent in "
+        "[-pi/2\214pi/2]\214elementwise.\205sinh\206sinh\204sinh(\213\203)\201\267\202\215\210sinh"
+        "\200\223\211Computes \233hyperbolic "
         "sine\214elementwise.\205cosh\206cosh\204cosh(\213\203)\201\267\202\215\210cosh\200\223"
         "\211Computes \233hyperbolic "
         "cosine\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202\215\210erf\200\223\211C"
@@ -1411,9 +1534,9 @@ constinit const char manifest_packed[] =
         "decimals.\205round_even\206round_even\204round_even(\213\203)\201\267\202\221\207\211\205"
         "round_decimals\206round_decimals\204round_decimals(\213\203\214power\224\246)\201\267\202"
         "\221\207\211\205round_up\206round_up\204round_up(\213\203\214power\224\246)\201\267\202"
-        "\221\207\211\205isnan\206isnan\204isnan(\213\203\236\222u"
-    "nary\202\210isnan\200\216\211Tests whether \272\251\300nan;\367complex\247\214whether either "
-        "part is.\205isinf\206isinf\204isinf(\213\203\236\222unary\202\210isinf\200\216\211Tests "
+        "\221\207\211\205isnan\206isnan\204isnan(\213\203\236\222unary\202\210isnan\200\216\211Tes"
+        "ts whether \272\251\300nan;\367complex\247\214whether either part "
+        "is.\205isinf\206isinf\204isinf(\213\203\236\222unary\202\210isinf\200\216\211Tests "
         "whether \272\251\300infinite;\367complex\247\214whether either part "
         "is.\205isfinite\206isfinite\204isfinite(\213\203\236\222unary\202\210isfinite\200\216\211"
         "Tests whether \272\251\300neither infinite nor\335;\367complex\247\214whether both "
@@ -1442,10 +1565,10 @@ constinit const char manifest_packed[] =
         "\224\371\214\250\224\336\214\234\224Index)\201\"\320\202\221\207\211\205slice\217\206slic"
         "e\217\204slice\217\307\203\214\276\224\371\214\250\224\336\214start\224Index?\214end\224I"
         "ndex?\214step\224\342)\201\"\320\202\221\207\211\205detach\206detach\204detach(\213\203)"
-        "\201\"\320\202\210detach\200\216\211Returns a \320\225\213 that\300detached from "
-        "\233autograd graph\253requires no "
-        "\325.\205slice\206slice\204slice(\213\203\214\250\224\336\2410\214start\224Index?\220\214"
-        "end\224Index?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a "
+        "\201\"\320\202\210d"
+    "etach\200\216\211Returns a \320\225\213 that\300detached from \233autograd graph\253requires "
+        "no \325.\205slice\206slice\204slice(\213\203\214\250\224\336\2410\214start\224Index?\220"
+        "\214end\224Index?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a "
         "\320\225every step-th \234\225\250 from start up to\214but not including\214end. Both "
         "bounds may be \314\253are "
         "clipped\370\233\250\352.\205as_\330d\206as_\330d\204as_\330d(\213\203\214\276\224\371\214"
@@ -1462,8 +1585,7 @@ constinit const char manifest_packed[] =
         "\320\202\210unbind\200\223\211Returns a \320\225\272 "
         "\234\225\250\214\266out\345\250\352.\205narrow\206narrow\204narrow(\213\203\214\250\224"
         "\336\214start\224Index\214length\224\342)\201\"\320\202\210narrow\200\216\211Returns a "
-        "\320\225\233\262 "
-    "start \\u2026 start + length - "
+        "\320\225\233\262 start \\u2026 start + length - "
         "1\225\250.\205\353\206\353\204\353(\213\203\214offset\224\342\2410\214\2501\224\336\2410"
         "\214\2502\224\336\2411)\201\"\320\202\210\353\200\223\211Returns a "
         "\320\225\233\353s\225\233matrices in\235 \2501\253\2502. \254\353\300\233last "
@@ -1472,7 +1594,48 @@ constinit const char manifest_packed[] =
         "\204real(\213\203)\201\"\320\202\221\"internal\"\223\"differentiable\"\216\211\205\320_as"
         "_real\206\320_as_real\204\320_as_real(\213\203)\201\"\320\202\221\207\211\205\320_as_comp"
         "lex\206\320_as_complex\204\320_as_complex(\213\203)\201\"\320\202\221\207\211\205re\330"
-        "\206re\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\"}]}";
-char manifest_text[105148];
+        "\206re\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206rave"
+        "l\204ravel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
+        "contiguous \331\224a \320 if \213\300contiguous\214else a "
+        "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
+        "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
+        "as a function.\205broadcast_\331s\206broadcast_\331s\204broadcast_\331s(\331s\203[]\273Te"
+        "nsor[]\222\320\202\210broadcast_\331s\200\216\211Returns "
+        "\320s\225\233\331s\214broadcast\370their common "
+        "\373.\205move\250\206move\250\204move\250(\213\203\214source\224\336s\214destination\224"
+        "\336s)\201\"\320\202\210move\250\200\216\211Returns a \320 in which \250\352 source[i] "
+        "has become \250\352 destination[i]. \254\230s keep their "
+        "order.\205atleast_1d\206atleast_1d\204atleast_1d(\213\203)\201\"\320\202\210atleast_1d"
+        "\200\216\211Returns \213 \266 at least 1 "
+        "\250\352.\205atleast_1d_list\206atleast_1d\204atleast_1d_list(\331s\203[]\273Tensor[]\222"
+        "\320\202\210atleast_1d_list\200\216\211Returns \272 \331 \266 at least 1 "
+        "\250\352.\205atleast_2d\206atleast_2d\204atleast_2d(\213\203)\201\"\320\202\210atleast_2d"
+        "\200\216\211Returns \213 \266 at least 2\235. A vector becomes a "
+        "row.\205atleast_2d_list\206atleast_2d\204atleast_2d_list(\331s\203[]\273Tensor[]\222\320"
+        "\202\210atleast_2d_list\200\216\211Returns \272 \331 \266 at least 2\235. A vector "
+        "becomes a row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atlea"
+        "st_3d\200\216\211Returns \213 \266 at least "
+        "3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor[]\222"
+        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 "
+    "at least 3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216"
+        "\211Returns \233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
+        "they\323real.\205narrow_\351\206narrow_\351\204narrow_\351(\213\203\214\250\224\336\214st"
+        "art\224Index\214length\224\342)\201\"\320\202\243\210narrow_\351\200\216\211Returns a "
+        "\351\225\233\262 start \\u2026 start + length - "
+        "1\225\250.\205unfold\206unfold\204unfold(\213\203\214\250\352\224\336\214\276\224\342\214"
+        "step\224\342)\201\"\320\202\210unfold\200\223\211Returns a \320\225all windows\225`\276` "
+        "neighbours\366a \250\352\214`step` apart. \254windows\323\233last "
+        "\250\352.\205\376_\306\206\376_\306\204\376_\306(\213\203\214src\203\214\250\224\336\214"
+        "\234\224Index)\201\"\320\202\210\376_\306\200\223\211Returns a \351\225\213 in which "
+        "\234 `\234`\225\250\300replaced by "
+        "src.\205slice_\306\206slice_\306\204slice_\306(\213\203\214src\203\214\250\224\336\2410"
+        "\214start\224Index?\220\214end\224Index?\220\214step\224\342\2411)\201\"\320\202\243\210s"
+        "lice_\306\200\223\211Returns a \351\225\213 in which every step-th \234\225\250 from "
+        "start up to\214but not including\214end\300replaced by "
+        "src.\205\353_\306\206\353_\306\204\353_\306(\213\203\214src\203\214offset\224\342\2410"
+        "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
+        "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
+        "by src.\"}]}";
+char manifest_text[118215];
 
 }  // namespace TT_NS

@@ -47,4 +47,85 @@ void stack_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
 
 // pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor
 
+// hstack(tensors: Tensor[]) -> Tensor
+void hstack_into_impl(Call c, TensorSpan tensors, Tensor& dst) {
+  const auto r = impl::hstack(c, tensors);
+  check_into(dst, *r, Inputs{});
+  check_no_overlap(dst, tensors);
+  copy_result(dst, *r, false);
+}
+
+// vstack(tensors: Tensor[]) -> Tensor
+void vstack_into_impl(Call c, TensorSpan tensors, Tensor& dst) {
+  const auto r = impl::vstack(c, tensors);
+  check_into(dst, *r, Inputs{});
+  check_no_overlap(dst, tensors);
+  copy_result(dst, *r, false);
+}
+
+// dstack(tensors: Tensor[]) -> Tensor
+void dstack_into_impl(Call c, TensorSpan tensors, Tensor& dst) {
+  const auto r = impl::dstack(c, tensors);
+  check_into(dst, *r, Inputs{});
+  check_no_overlap(dst, tensors);
+  copy_result(dst, *r, false);
+}
+
+// column_stack(tensors: Tensor[]) -> Tensor
+void column_stack_into_impl(Call c, TensorSpan tensors, Tensor& dst) {
+  const auto r = impl::column_stack(c, tensors);
+  check_into(dst, *r, Inputs{});
+  check_no_overlap(dst, tensors);
+  copy_result(dst, *r, false);
+}
+
+// block_diag(tensors: Tensor[]) -> Tensor
+
+// tensor_split(self: Tensor, sections: Int, dim: Dim = 0) -> Tensor[]
+
+// tensor_split_indices(self: Tensor, indices: Int[], dim: Dim = 0) -> Tensor[]
+
+// tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: Dim = 0) -> Tensor[]
+
+// hsplit(self: Tensor, sections: Int) -> Tensor[]
+
+// hsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]
+
+// vsplit(self: Tensor, sections: Int) -> Tensor[]
+
+// vsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]
+
+// dsplit(self: Tensor, sections: Int) -> Tensor[]
+
+// dsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]
+
+// fliplr(self: Tensor) -> Tensor
+
+// flipud(self: Tensor) -> Tensor
+
+// rot90(self: Tensor, k: Int = 1, dims: Dims = []) -> Tensor
+
+// diag(self: Tensor, diagonal: Int = 0) -> Tensor
+void diag_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
+  const auto r = impl::diag(c, self, diagonal);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// diagflat(self: Tensor, offset: Int = 0) -> Tensor
+
+// diag_embed(self: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor
+
+// meshgrid(tensors: Tensor[], indexing: Enum<Indexing> = "ij") -> Tensor[]
+
+// cartesian_prod(tensors: Tensor[]) -> Tensor
+
+// combinations(self: Tensor, r: Int = 2, with_replacement: Bool = false) -> Tensor
+
+// repeat_interleave(self: Tensor, repeats: Int, dim: Dim? = None, output_size: Int? = None) ->
+// Tensor
+
+// repeat_interleave_tensor(self: Tensor, repeats: Tensor, dim: Dim? = None, output_size: Int? =
+// None) -> Tensor
+
 }  // namespace TT_NS

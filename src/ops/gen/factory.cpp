@@ -34,4 +34,10 @@ namespace TT_NS {
 // linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: Device? = None) ->
 // Tensor
 
+// tril_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: Device? = None)
+// -> Tensor
+
+// triu_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: Device? = None)
+// -> Tensor
+
 }  // namespace TT_NS

@@ -140,6 +140,11 @@ void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const
                             Tensor& dst);
 void cat_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
 void stack_into_impl(Call c, TensorSpan tensors, int64_t dim, Tensor& dst);
+void hstack_into_impl(Call c, TensorSpan tensors, Tensor& dst);
+void vstack_into_impl(Call c, TensorSpan tensors, Tensor& dst);
+void dstack_into_impl(Call c, TensorSpan tensors, Tensor& dst);
+void column_stack_into_impl(Call c, TensorSpan tensors, Tensor& dst);
+void diag_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst);
 TensorRef bitwise_and_impl(Call c, const Tensor& self, const Tensor& other);
 void bitwise_and__impl(Call c, Tensor& self, const Tensor& other);
 void bitwise_and_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
@@ -438,5 +443,10 @@ TensorRef round_up_impl(Call c, const Tensor& self, double power);
 TensorRef isnan_impl(Call c, const Tensor& self);
 TensorRef isinf_impl(Call c, const Tensor& self);
 TensorRef isfinite_impl(Call c, const Tensor& self);
+TensorRef broadcast_to_impl(Call c, const Tensor& self, Ints size);
+void narrow_copy_into_impl(Call c, const Tensor& self, int64_t dim, int64_t start, int64_t length,
+                           Tensor& dst);
+void slice_scatter_into_impl(Call c, const Tensor& self, const Tensor& src, int64_t dim,
+                             Opt<int64_t> start, Opt<int64_t> end, int64_t step, Tensor& dst);
 
 }  // namespace TT_NS

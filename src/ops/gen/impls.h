@@ -35,6 +35,34 @@ TensorRef constant_pad_nd(Call c, const Tensor& self, Ints pad, const Scalar& va
 TensorRef pad_indexed(Call c, const Tensor& self, Ints pad, int64_t mode);
 TensorRef pad_indexed_backward(Call c, const Tensor& grad, const Tensor& self, Ints pad,
                                int64_t mode);
+TensorRef hstack(Call c, TensorSpan tensors);
+TensorRef vstack(Call c, TensorSpan tensors);
+TensorRef dstack(Call c, TensorSpan tensors);
+TensorRef column_stack(Call c, TensorSpan tensors);
+TensorRef block_diag(Call c, TensorSpan tensors);
+TensorList tensor_split(Call c, const Tensor& self, int64_t sections, int64_t dim);
+TensorList tensor_split_indices(Call c, const Tensor& self, Ints indices, int64_t dim);
+TensorList tensor_split_tensor(Call c, const Tensor& self, const Tensor& tensor_indices_or_sections,
+                               int64_t dim);
+TensorList hsplit(Call c, const Tensor& self, int64_t sections);
+TensorList hsplit_indices(Call c, const Tensor& self, Ints indices);
+TensorList vsplit(Call c, const Tensor& self, int64_t sections);
+TensorList vsplit_indices(Call c, const Tensor& self, Ints indices);
+TensorList dsplit(Call c, const Tensor& self, int64_t sections);
+TensorList dsplit_indices(Call c, const Tensor& self, Ints indices);
+TensorRef fliplr(Call c, const Tensor& self);
+TensorRef flipud(Call c, const Tensor& self);
+TensorRef rot90(Call c, const Tensor& self, int64_t k, Ints dims);
+TensorRef diag(Call c, const Tensor& self, int64_t diagonal);
+TensorRef diagflat(Call c, const Tensor& self, int64_t offset);
+TensorRef diag_embed(Call c, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2);
+TensorList meshgrid(Call c, TensorSpan tensors, int64_t indexing);
+TensorRef cartesian_prod(Call c, TensorSpan tensors);
+TensorRef combinations(Call c, const Tensor& self, int64_t r, bool with_replacement);
+TensorRef repeat_interleave(Call c, const Tensor& self, int64_t repeats, Opt<int64_t> dim,
+                            Opt<int64_t> output_size);
+TensorRef repeat_interleave_tensor(Call c, const Tensor& self, const Tensor& repeats,
+                                   Opt<int64_t> dim, Opt<int64_t> output_size);
 TensorRef scaled_dot_product_attention(Call c, const Tensor& query, const Tensor& key,
                                        const Tensor& value, const Tensor* attn_mask,
                                        double dropout_p, bool is_causal, Opt<double> scale,
@@ -99,6 +127,10 @@ TensorRef full_like(Call c, const Tensor& self, const Scalar& fill_value, Dtype 
 TensorRef eye(Call c, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device);
 TensorRef linspace(Call c, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype,
                    Opt<Device> device);
+TensorRef tril_indices(Call c, int64_t row, int64_t col, int64_t offset, Dtype dtype,
+                       Opt<Device> device);
+TensorRef triu_indices(Call c, int64_t row, int64_t col, int64_t offset, Dtype dtype,
+                       Opt<Device> device);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor& src);
@@ -330,5 +362,22 @@ TensorRef real(Call c, const Tensor& self);
 TensorRef view_as_real(Call c, const Tensor& self);
 TensorRef view_as_complex(Call c, const Tensor& self);
 TensorRef restride(Call c, const Tensor& self, Ints stride);
+TensorRef ravel(Call c, const Tensor& self);
+TensorList broadcast_tensors(Call c, TensorSpan tensors);
+TensorRef movedim(Call c, const Tensor& self, Ints source, Ints destination);
+TensorRef atleast_1d(Call c, const Tensor& self);
+TensorList atleast_1d_list(Call c, TensorSpan tensors);
+TensorRef atleast_2d(Call c, const Tensor& self);
+TensorList atleast_2d_list(Call c, TensorSpan tensors);
+TensorRef atleast_3d(Call c, const Tensor& self);
+TensorList atleast_3d_list(Call c, TensorSpan tensors);
+TensorRef adjoint(Call c, const Tensor& self);
+TensorRef narrow_copy(Call c, const Tensor& self, int64_t dim, int64_t start, int64_t length);
+TensorRef unfold(Call c, const Tensor& self, int64_t dimension, int64_t size, int64_t step);
+TensorRef select_scatter(Call c, const Tensor& self, const Tensor& src, int64_t dim, int64_t index);
+TensorRef slice_scatter(Call c, const Tensor& self, const Tensor& src, int64_t dim,
+                        Opt<int64_t> start, Opt<int64_t> end, int64_t step);
+TensorRef diagonal_scatter(Call c, const Tensor& self, const Tensor& src, int64_t offset,
+                           int64_t dim1, int64_t dim2);
 
 }  // namespace TT_NS::impl

@@ -157,6 +157,37 @@ extern Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad;
 extern Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd;
 extern Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward;
+extern Op<TensorRef(TensorSpan)> op_hstack;
+extern Op<void(TensorSpan, Tensor&)> op_hstack_into;
+extern Op<TensorRef(TensorSpan)> op_vstack;
+extern Op<void(TensorSpan, Tensor&)> op_vstack_into;
+extern Op<TensorRef(TensorSpan)> op_dstack;
+extern Op<void(TensorSpan, Tensor&)> op_dstack_into;
+extern Op<TensorRef(TensorSpan)> op_column_stack;
+extern Op<void(TensorSpan, Tensor&)> op_column_stack_into;
+extern Op<TensorRef(TensorSpan)> op_block_diag;
+extern Op<TensorList(const Tensor&, int64_t, int64_t)> op_tensor_split;
+extern Op<TensorList(const Tensor&, Ints, int64_t)> op_tensor_split_indices;
+extern Op<TensorList(const Tensor&, const Tensor&, int64_t)> op_tensor_split_tensor;
+extern Op<TensorList(const Tensor&, int64_t)> op_hsplit;
+extern Op<TensorList(const Tensor&, Ints)> op_hsplit_indices;
+extern Op<TensorList(const Tensor&, int64_t)> op_vsplit;
+extern Op<TensorList(const Tensor&, Ints)> op_vsplit_indices;
+extern Op<TensorList(const Tensor&, int64_t)> op_dsplit;
+extern Op<TensorList(const Tensor&, Ints)> op_dsplit_indices;
+extern Op<TensorRef(const Tensor&)> op_fliplr;
+extern Op<TensorRef(const Tensor&)> op_flipud;
+extern Op<TensorRef(const Tensor&, int64_t, Ints)> op_rot90;
+extern Op<TensorRef(const Tensor&, int64_t)> op_diag;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_diag_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_diagflat;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diag_embed;
+extern Op<TensorList(TensorSpan, int64_t)> op_meshgrid;
+extern Op<TensorRef(TensorSpan)> op_cartesian_prod;
+extern Op<TensorRef(const Tensor&, int64_t, bool)> op_combinations;
+extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_repeat_interleave;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
+                    Opt<int64_t>)> op_repeat_interleave_tensor;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                     Opt<double>, bool, Generator*)> op_scaled_dot_product_attention;
 extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
@@ -288,6 +319,8 @@ extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like;
 extern Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like;
 extern Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye;
 extern Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace;
+extern Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_tril_indices;
+extern Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_triu_indices;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
@@ -655,6 +688,26 @@ extern Op<TensorRef(const Tensor&)> op_real;
 extern Op<TensorRef(const Tensor&)> op_view_as_real;
 extern Op<TensorRef(const Tensor&)> op_view_as_complex;
 extern Op<TensorRef(const Tensor&, Ints)> op_restride;
+extern Op<TensorRef(const Tensor&)> op_ravel;
+extern Op<TensorRef(const Tensor&, Ints)> op_broadcast_to;
+extern Op<TensorList(TensorSpan)> op_broadcast_tensors;
+extern Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim;
+extern Op<TensorRef(const Tensor&)> op_atleast_1d;
+extern Op<TensorList(TensorSpan)> op_atleast_1d_list;
+extern Op<TensorRef(const Tensor&)> op_atleast_2d;
+extern Op<TensorList(TensorSpan)> op_atleast_2d_list;
+extern Op<TensorRef(const Tensor&)> op_atleast_3d;
+extern Op<TensorList(TensorSpan)> op_atleast_3d_list;
+extern Op<TensorRef(const Tensor&)> op_adjoint;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow_copy;
+extern Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_copy_into;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_unfold;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t)> op_select_scatter;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>,
+                    int64_t)> op_slice_scatter;
+extern Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t,
+               Tensor&)> op_slice_scatter_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, int64_t)> op_diagonal_scatter;
 enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
 enum : int64_t { kApproximateNone = 0, kApproximateTanh = 1 };
@@ -666,6 +719,7 @@ enum : int64_t { kInterpolationNearest = 0, kInterpolationLinear = 1, kInterpola
 enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 2,
                  kPaddingCircular = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
+enum : int64_t { kIndexingIj = 0, kIndexingXy = 1 };
 enum : int64_t { kSideNone = 0, kSideLeft = 1, kSideRight = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2,
@@ -674,7 +728,8 @@ enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame =
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
-                 kSideValues, kAnnealValues, kPaddingModeValues, kAutoPaddingValues };
+                 kIndexingValues, kSideValues, kAnnealValues, kPaddingModeValues,
+                 kAutoPaddingValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -1140,6 +1195,100 @@ inline TensorRef pad_indexed_backward(const Tensor& grad, const Tensor& self, In
                                       int64_t mode) {
   return dispatch(op_pad_indexed_backward, grad, self, pad, mode);
 }
+inline TensorRef hstack(TensorSpan tensors) {
+  return dispatch(op_hstack, tensors);
+}
+inline void hstack_into(TensorSpan tensors, Tensor& dst) {
+  return dispatch(op_hstack_into, tensors, dst);
+}
+inline TensorRef vstack(TensorSpan tensors) {
+  return dispatch(op_vstack, tensors);
+}
+inline void vstack_into(TensorSpan tensors, Tensor& dst) {
+  return dispatch(op_vstack_into, tensors, dst);
+}
+inline TensorRef dstack(TensorSpan tensors) {
+  return dispatch(op_dstack, tensors);
+}
+inline void dstack_into(TensorSpan tensors, Tensor& dst) {
+  return dispatch(op_dstack_into, tensors, dst);
+}
+inline TensorRef column_stack(TensorSpan tensors) {
+  return dispatch(op_column_stack, tensors);
+}
+inline void column_stack_into(TensorSpan tensors, Tensor& dst) {
+  return dispatch(op_column_stack_into, tensors, dst);
+}
+inline TensorRef block_diag(TensorSpan tensors) {
+  return dispatch(op_block_diag, tensors);
+}
+inline TensorList tensor_split(const Tensor& self, int64_t sections, int64_t dim = 0) {
+  return dispatch(op_tensor_split, self, sections, dim);
+}
+inline TensorList tensor_split_indices(const Tensor& self, Ints indices, int64_t dim = 0) {
+  return dispatch(op_tensor_split_indices, self, indices, dim);
+}
+inline TensorList tensor_split_tensor(const Tensor& self, const Tensor& tensor_indices_or_sections,
+                                      int64_t dim = 0) {
+  return dispatch(op_tensor_split_tensor, self, tensor_indices_or_sections, dim);
+}
+inline TensorList hsplit(const Tensor& self, int64_t sections) {
+  return dispatch(op_hsplit, self, sections);
+}
+inline TensorList hsplit_indices(const Tensor& self, Ints indices) {
+  return dispatch(op_hsplit_indices, self, indices);
+}
+inline TensorList vsplit(const Tensor& self, int64_t sections) {
+  return dispatch(op_vsplit, self, sections);
+}
+inline TensorList vsplit_indices(const Tensor& self, Ints indices) {
+  return dispatch(op_vsplit_indices, self, indices);
+}
+inline TensorList dsplit(const Tensor& self, int64_t sections) {
+  return dispatch(op_dsplit, self, sections);
+}
+inline TensorList dsplit_indices(const Tensor& self, Ints indices) {
+  return dispatch(op_dsplit_indices, self, indices);
+}
+inline TensorRef fliplr(const Tensor& self) {
+  return dispatch(op_fliplr, self);
+}
+inline TensorRef flipud(const Tensor& self) {
+  return dispatch(op_flipud, self);
+}
+inline TensorRef rot90(const Tensor& self, int64_t k = 1, Ints dims = {}) {
+  return dispatch(op_rot90, self, k, dims);
+}
+inline TensorRef diag(const Tensor& self, int64_t diagonal = 0) {
+  return dispatch(op_diag, self, diagonal);
+}
+inline void diag_into(const Tensor& self, int64_t diagonal, Tensor& dst) {
+  return dispatch(op_diag_into, self, diagonal, dst);
+}
+inline TensorRef diagflat(const Tensor& self, int64_t offset = 0) {
+  return dispatch(op_diagflat, self, offset);
+}
+inline TensorRef diag_embed(const Tensor& self, int64_t offset = 0, int64_t dim1 = -2,
+                            int64_t dim2 = -1) {
+  return dispatch(op_diag_embed, self, offset, dim1, dim2);
+}
+inline TensorList meshgrid(TensorSpan tensors, int64_t indexing = 0) {
+  return dispatch(op_meshgrid, tensors, indexing);
+}
+inline TensorRef cartesian_prod(TensorSpan tensors) {
+  return dispatch(op_cartesian_prod, tensors);
+}
+inline TensorRef combinations(const Tensor& self, int64_t r = 2, bool with_replacement = false) {
+  return dispatch(op_combinations, self, r, with_replacement);
+}
+inline TensorRef repeat_interleave(const Tensor& self, int64_t repeats, Opt<int64_t> dim = {},
+                                   Opt<int64_t> output_size = {}) {
+  return dispatch(op_repeat_interleave, self, repeats, dim, output_size);
+}
+inline TensorRef repeat_interleave_tensor(const Tensor& self, const Tensor& repeats,
+                                          Opt<int64_t> dim = {}, Opt<int64_t> output_size = {}) {
+  return dispatch(op_repeat_interleave_tensor, self, repeats, dim, output_size);
+}
 inline TensorRef scaled_dot_product_attention(const Tensor& query, const Tensor& key,
                                               const Tensor& value,
                                               const Tensor* attn_mask = nullptr,
@@ -1541,6 +1690,14 @@ inline TensorRef eye(int64_t n, Opt<int64_t> m = {}, Dtype dtype = Dtype::kNone,
 inline TensorRef linspace(const Scalar& start, const Scalar& end, int64_t steps,
                           Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_linspace, start, end, steps, dtype, device);
+}
+inline TensorRef tril_indices(int64_t row, int64_t col, int64_t offset = 0,
+                              Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_tril_indices, row, col, offset, dtype, device);
+}
+inline TensorRef triu_indices(int64_t row, int64_t col, int64_t offset = 0,
+                              Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_triu_indices, row, col, offset, dtype, device);
 }
 inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_gather, self, dim, index);
@@ -2694,6 +2851,64 @@ inline TensorRef view_as_complex(const Tensor& self) {
 }
 inline TensorRef restride(const Tensor& self, Ints stride) {
   return dispatch(op_restride, self, stride);
+}
+inline TensorRef ravel(const Tensor& self) {
+  return dispatch(op_ravel, self);
+}
+inline TensorRef broadcast_to(const Tensor& self, Ints size) {
+  return dispatch(op_broadcast_to, self, size);
+}
+inline TensorList broadcast_tensors(TensorSpan tensors) {
+  return dispatch(op_broadcast_tensors, tensors);
+}
+inline TensorRef movedim(const Tensor& self, Ints source, Ints destination) {
+  return dispatch(op_movedim, self, source, destination);
+}
+inline TensorRef atleast_1d(const Tensor& self) {
+  return dispatch(op_atleast_1d, self);
+}
+inline TensorList atleast_1d_list(TensorSpan tensors) {
+  return dispatch(op_atleast_1d_list, tensors);
+}
+inline TensorRef atleast_2d(const Tensor& self) {
+  return dispatch(op_atleast_2d, self);
+}
+inline TensorList atleast_2d_list(TensorSpan tensors) {
+  return dispatch(op_atleast_2d_list, tensors);
+}
+inline TensorRef atleast_3d(const Tensor& self) {
+  return dispatch(op_atleast_3d, self);
+}
+inline TensorList atleast_3d_list(TensorSpan tensors) {
+  return dispatch(op_atleast_3d_list, tensors);
+}
+inline TensorRef adjoint(const Tensor& self) {
+  return dispatch(op_adjoint, self);
+}
+inline TensorRef narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  return dispatch(op_narrow_copy, self, dim, start, length);
+}
+inline void narrow_copy_into(const Tensor& self, int64_t dim, int64_t start, int64_t length,
+                             Tensor& dst) {
+  return dispatch(op_narrow_copy_into, self, dim, start, length, dst);
+}
+inline TensorRef unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+  return dispatch(op_unfold, self, dimension, size, step);
+}
+inline TensorRef select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
+  return dispatch(op_select_scatter, self, src, dim, index);
+}
+inline TensorRef slice_scatter(const Tensor& self, const Tensor& src, int64_t dim = 0,
+                               Opt<int64_t> start = {}, Opt<int64_t> end = {}, int64_t step = 1) {
+  return dispatch(op_slice_scatter, self, src, dim, start, end, step);
+}
+inline void slice_scatter_into(const Tensor& self, const Tensor& src, int64_t dim,
+                               Opt<int64_t> start, Opt<int64_t> end, int64_t step, Tensor& dst) {
+  return dispatch(op_slice_scatter_into, self, src, dim, start, end, step, dst);
+}
+inline TensorRef diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset = 0,
+                                  int64_t dim1 = 0, int64_t dim2 = 1) {
+  return dispatch(op_diagonal_scatter, self, src, offset, dim1, dim2);
 }
 
 }  // namespace op

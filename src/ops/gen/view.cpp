@@ -63,4 +63,53 @@ namespace TT_NS {
 
 // restride(self: Tensor, stride: Size) -> Tensor
 
+// ravel(self: Tensor) -> Tensor
+
+// broadcast_to(self: Tensor, size: Size) -> Tensor
+TensorRef broadcast_to_impl([[maybe_unused]] Call c, const Tensor& self, Ints size) {
+  return op::expand(self, size);
+}
+
+// broadcast_tensors(tensors: Tensor[]) -> Tensor[]
+
+// movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor
+
+// atleast_1d(self: Tensor) -> Tensor
+
+// atleast_1d_list(tensors: Tensor[]) -> Tensor[]
+
+// atleast_2d(self: Tensor) -> Tensor
+
+// atleast_2d_list(tensors: Tensor[]) -> Tensor[]
+
+// atleast_3d(self: Tensor) -> Tensor
+
+// atleast_3d_list(tensors: Tensor[]) -> Tensor[]
+
+// adjoint(self: Tensor) -> Tensor
+
+// narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor
+void narrow_copy_into_impl(Call c, const Tensor& self, int64_t dim, int64_t start, int64_t length,
+                           Tensor& dst) {
+  const auto r = impl::narrow_copy(c, self, dim, start, length);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor
+
+// select_scatter(self: Tensor, src: Tensor, dim: Dim, index: Index) -> Tensor
+
+// slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None,
+// step: Int = 1) -> Tensor
+void slice_scatter_into_impl(Call c, const Tensor& self, const Tensor& src, int64_t dim,
+                             Opt<int64_t> start, Opt<int64_t> end, int64_t step, Tensor& dst) {
+  const auto r = impl::slice_scatter(c, self, src, dim, start, end, step);
+  check_into(dst, *r, Inputs{&self, &src});
+  copy_result(dst, *r, false);
+}
+
+// diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) ->
+// Tensor
+
 }  // namespace TT_NS

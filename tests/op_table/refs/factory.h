@@ -53,11 +53,42 @@ static int ref_eye(const Inputs* in, Array* out) {
   return 1;
 }
 
+static int triangle_indices(const Inputs* in, Array* out, int is_lower) {
+  const int64_t rows = int_arg(in, "row", 0);
+  const int64_t columns = int_arg(in, "col", 0);
+  const int64_t offset = int_arg(in, "offset", 0);
+  int64_t shape[2] = {2, 0};
+  for (int pass = 0; pass < 2; pass++) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < rows * columns; i++) {
+      const int64_t above = i % columns - i / columns - offset;
+      if (is_lower ? above > 0 : above < 0) continue;
+      if (pass) {
+        out->data[n] = (double)(i / columns);
+        out->data[shape[1] + n] = (double)(i % columns);
+      }
+      n++;
+    }
+    shape[1] = n;
+    if (!pass) *out = new_array(shape, 2);
+  }
+  return 1;
+}
+static int ref_tril_indices(const Inputs* in, Array* out) { return triangle_indices(in, out, 1); }
+static int ref_triu_indices(const Inputs* in, Array* out) { return triangle_indices(in, out, 0); }
+
 static const Reference kFactory[] = {
-    {"zeros", .whole = ref_zeros, .exact = 1},      {"ones", .whole = ref_ones, .exact = 1},
-    {"full", .whole = ref_full, .exact = 1},        {"empty", .whole = ref_empty, .exact = 1},
-    {"zeros_like", .whole = ref_zeros, .exact = 1}, {"ones_like", .whole = ref_ones, .exact = 1},
-    {"full_like", .whole = ref_full, .exact = 1},   {"empty_like", .whole = ref_empty, .exact = 1},
-    {"arange", .whole = ref_arange, .exact = 1},    {"linspace", .whole = ref_linspace},
+    {"zeros", .whole = ref_zeros, .exact = 1},
+    {"ones", .whole = ref_ones, .exact = 1},
+    {"full", .whole = ref_full, .exact = 1},
+    {"empty", .whole = ref_empty, .exact = 1},
+    {"zeros_like", .whole = ref_zeros, .exact = 1},
+    {"ones_like", .whole = ref_ones, .exact = 1},
+    {"full_like", .whole = ref_full, .exact = 1},
+    {"empty_like", .whole = ref_empty, .exact = 1},
+    {"arange", .whole = ref_arange, .exact = 1},
+    {"linspace", .whole = ref_linspace},
     {"eye", .whole = ref_eye, .exact = 1},
+    {"tril_indices", .whole = ref_tril_indices, .exact = 1},
+    {"triu_indices", .whole = ref_triu_indices, .exact = 1},
 };

@@ -188,6 +188,23 @@ static int ref_norm(const Inputs* in, Array* out) {
   return 1;
 }
 
+static int ref_sum_to_size(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const tt_value* size = given(in, "size");
+  int64_t index[kMaxDims];
+  *out = new_array(size->ints, (int)size->n);
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t at = 0;
+    index_of(x, i, index);
+    for (int d = 0; d < out->ndim; d++) {
+      const int64_t own = out->shape[d] == 1 ? 0 : index[x->ndim - out->ndim + d];
+      at = at * out->shape[d] + own;
+    }
+    out->data[at] += x->data[i];
+  }
+  return 1;
+}
+
 static const Reference kReduce[] = {
     {"sum", .whole = ref_sum, .exact = 1},
     {"mean", .whole = ref_mean, .exact = 1},
@@ -205,4 +222,5 @@ static const Reference kReduce[] = {
     {"var", .whole = ref_var},
     {"std", .whole = ref_std},
     {"norm", .whole = ref_norm},
+    {"sum_to_size", .whole = ref_sum_to_size, .exact = 1},
 };

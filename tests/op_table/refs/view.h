@@ -216,6 +216,135 @@ static int ref_diagonal(const Inputs* in, Array* out) {
   return 1;
 }
 
+static int ref_ravel(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  *out = reshaped(x, &x->n, 1);
+  return 1;
+}
+static int ref_adjoint(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  *out = with_dims_swapped(x, x->ndim - 2, x->ndim - 1);
+  return 1;
+}
+static int ref_broadcast_tensors(const Inputs* in, Array* outs) {
+  const Array shape = broadcast_zeros(in->items, in->n_items);
+  int64_t index[kMaxDims];
+  for (int k = 0; k < in->n_items; k++) {
+    outs[k] = zeros_like(&shape);
+    for (int64_t i = 0; i < shape.n; i++) {
+      index_of(&shape, i, index);
+      outs[k].data[i] = broadcast_value(&in->items[k], index, shape.ndim);
+    }
+  }
+  return in->n_items;
+}
+static int ref_movedim(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const tt_value* source = given(in, "source");
+  const tt_value* destination = given(in, "destination");
+  int64_t dims[kMaxDims];
+  int taken[kMaxDims] = {0};
+  int next = 0;
+  for (int d = 0; d < x->ndim; d++) dims[d] = -1;
+  for (int64_t i = 0; i < source->n; i++) {
+    dims[wrap(destination->ints[i], x->ndim)] = wrap(source->ints[i], x->ndim);
+    taken[wrap(source->ints[i], x->ndim)] = 1;
+  }
+  for (int d = 0; d < x->ndim; d++) {
+    if (dims[d] >= 0) continue;
+    while (taken[next]) next++;
+    dims[d] = next++;
+  }
+  *out = permuted(x, dims);
+  return 1;
+}
+static Array with_at_least(const Array* x, int ndim) {
+  int64_t shape[kMaxDims] = {1, 1, 1};
+  if (x->ndim >= ndim) return *x;
+  for (int d = 0; d < x->ndim; d++) shape[d] = x->shape[d];
+  if (x->ndim == 1 && ndim > 1) {
+    shape[0] = 1;
+    shape[1] = x->n;
+  }
+  return reshaped(x, shape, ndim);
+}
+static int each_with_at_least(const Inputs* in, int ndim, Array* outs) {
+  const int n = in->n_items ? in->n_items : 1;
+  for (int k = 0; k < n; k++)
+    outs[k] = with_at_least(in->n_items ? &in->items[k] : tensor(in, "self"), ndim);
+  return n;
+}
+static int ref_atleast_1d(const Inputs* in, Array* outs) { return each_with_at_least(in, 1, outs); }
+static int ref_atleast_2d(const Inputs* in, Array* outs) { return each_with_at_least(in, 2, outs); }
+static int ref_atleast_3d(const Inputs* in, Array* outs) { return each_with_at_least(in, 3, outs); }
+static int ref_unfold(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t d = dim_arg(in, "dimension", 0, x->ndim);
+  const int64_t size = int_arg(in, "size", 1);
+  const int64_t step = int_arg(in, "step", 1);
+  int64_t shape[kMaxDims];
+  int64_t index[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  if (x->ndim) shape[d] = (x->shape[d] - size) / step + 1;
+  shape[x->ndim] = size;
+  *out = new_array(shape, x->ndim + 1);
+  for (int64_t i = 0; i < out->n; i++) {
+    index_of(out, i, index);
+    if (x->ndim) index[d] = index[d] * step + index[x->ndim];
+    out->data[i] = x->data[ravel(x, index)];
+  }
+  return 1;
+}
+
+/* ---- copies with a part replaced ---- */
+
+static int ref_select_scatter(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* src = tensor(in, "src");
+  const int64_t d = dim_arg(in, "dim", 0, x->ndim);
+  const int64_t at = wrap(int_arg(in, "index", 0), x->shape[d]);
+  int64_t index[kMaxDims] = {0};
+  *out = copy_of(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    index_of(x, i, index);
+    if (index[d] == at) out->data[i] = src->data[position_in(x, i, 1u << d, 0)];
+  }
+  return 1;
+}
+static int ref_slice_scatter(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* src = tensor(in, "src");
+  const int64_t d = dim_arg(in, "dim", 0, x->ndim);
+  const int64_t begin = slice_bound(int_arg(in, "start", 0), x->shape[d]);
+  int64_t index[kMaxDims];
+  *out = copy_of(x);
+  for (int64_t i = 0; i < src->n; i++) {
+    index_of(src, i, index);
+    index[d] = begin + index[d] * int_arg(in, "step", 1);
+    out->data[ravel(x, index)] = src->data[i];
+  }
+  return 1;
+}
+static int ref_diagonal_scatter(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* src = tensor(in, "src");
+  const int64_t a = dim_arg(in, "dim1", 0, x->ndim);
+  const int64_t b = dim_arg(in, "dim2", 1, x->ndim);
+  const int64_t offset = int_arg(in, "offset", 0);
+  int64_t index[kMaxDims];
+  *out = copy_of(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    index_of(x, i, index);
+    if (index[b] - index[a] != offset) continue;
+    int64_t from[kMaxDims];
+    int next = 0;
+    for (int d = 0; d < x->ndim; d++)
+      if (d != a && d != b) from[next++] = index[d];
+    from[next] = offset < 0 ? index[b] : index[a];
+    out->data[i] = src->data[ravel(src, from)];
+  }
+  return 1;
+}
 static const Reference kView[] = {
     {"view", .whole = ref_view, .exact = 1},
     {"reshape", .whole = ref_view, .exact = 1},
@@ -233,5 +362,18 @@ static const Reference kView[] = {
     {"narrow", .whole = ref_narrow, .exact = 1},
     {"slice", .whole = ref_slice, .exact = 1},
     {"diagonal", .whole = ref_diagonal, .exact = 1},
+    {"ravel", .whole = ref_ravel, .exact = 1},
+    {"adjoint", .whole = ref_adjoint, .exact = 1},
+    {"broadcast_to", .whole = ref_expand, .exact = 1},
+    {"broadcast_tensors", .whole = ref_broadcast_tensors, .exact = 1},
+    {"movedim", .whole = ref_movedim, .exact = 1},
+    {"atleast_1d", .whole = ref_atleast_1d, .exact = 1},
+    {"atleast_2d", .whole = ref_atleast_2d, .exact = 1},
+    {"atleast_3d", .whole = ref_atleast_3d, .exact = 1},
+    {"narrow_copy", .whole = ref_narrow, .exact = 1},
+    {"unfold", .whole = ref_unfold, .exact = 1},
+    {"select_scatter", .whole = ref_select_scatter, .exact = 1},
+    {"slice_scatter", .whole = ref_slice_scatter, .exact = 1},
+    {"diagonal_scatter", .whole = ref_diagonal_scatter, .exact = 1},
     {"detach", .unary = same, .exact = 1},
 };

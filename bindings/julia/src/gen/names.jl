@@ -5,35 +5,40 @@ const EXTENDS = Symbol.(split("""
 hardtanh hardtanh! relu6 relu6! leaky_relu leaky_relu! elu elu! gelu silu silu! mish mish! softplus
 logsigmoid hardswish hardswish! hardsigmoid hardsigmoid! glu softsign relu relu! add! sub! rsub mul!
 div! floor_divide! fmod fmod! remainder! atan2 atan2! neg neg! pow! max min clamp clamp! cat stack
-split chunk flip roll repeat tile pad constant_pad_nd scaled_dot_product_attention bitwise_and!
-bitwise_or! bitwise_xor! bitwise_not bitwise_not! bitwise_left_shift! bitwise_right_shift! eq eq! ne
-ne! lt lt! le le! gt gt! ge ge! logical_not logical_not! logical_and logical_and! logical_or
-logical_or! logical_xor logical_xor! conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-conv_transpose3d copy! clone to contiguous zero! fill! empty_like zeros_like ones_like full_like
-gather scatter_add scatter_add! index_select index_add index_add! index_put index_put! embedding
-scatter scatter! index_copy index_copy! index_fill index_fill! take_along_dim masked_select nonzero
-one_hot tril tril! triu triu! where masked_fill masked_fill! nuclear_norm l1_loss mse_loss
-smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div nll_loss
-cross_entropy matmul linear addmm addmm! baddbmm baddbmm! mm bmm mv dot outer batch_norm group_norm
-instance_norm rms_norm layer_norm max_pool1d max_pool1d_with_indices max_pool2d
-max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool2d
-adaptive_avg_pool1d adaptive_avg_pool2d rand_like randn_like bernoulli bernoulli! randint_like
-random! normal! uniform! exponential! dropout dropout! multinomial sum mean argmax any all amax amin
-logsumexp var std var_mean prod argmin norm interpolate cumsum cumsum! cumprod cumprod! softmax
-softmin log_softmax sort argsort topk searchsorted bucketize unique exp exp! log log! tanh tanh!
-sigmoid sigmoid! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal!
-exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin!
-acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc erfc! floor floor! ceil ceil! trunc trunc!
-round round! isnan isinf isfinite reshape transpose transpose! t! permute expand squeeze squeeze!
-unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind narrow diagonal
+split chunk flip roll repeat tile pad constant_pad_nd hstack vstack dstack column_stack tensor_split
+hsplit vsplit dsplit fliplr flipud rot90 diag diagflat diag_embed combinations repeat_interleave
+scaled_dot_product_attention bitwise_and! bitwise_or! bitwise_xor! bitwise_not bitwise_not!
+bitwise_left_shift! bitwise_right_shift! eq eq! ne ne! lt lt! le le! gt gt! ge ge! logical_not
+logical_not! logical_and logical_and! logical_or logical_or! logical_xor logical_xor! conv1d conv2d
+conv3d conv_transpose1d conv_transpose2d conv_transpose3d copy! clone to contiguous zero! fill!
+empty_like zeros_like ones_like full_like gather scatter_add scatter_add! index_select index_add
+index_add! index_put index_put! embedding scatter scatter! index_copy index_copy! index_fill
+index_fill! take_along_dim masked_select nonzero one_hot tril tril! triu triu! where masked_fill
+masked_fill! nuclear_norm l1_loss mse_loss smooth_l1_loss huber_loss binary_cross_entropy
+binary_cross_entropy_with_logits kl_div nll_loss cross_entropy matmul linear addmm addmm! baddbmm
+baddbmm! mm bmm mv dot outer batch_norm group_norm instance_norm rms_norm layer_norm max_pool1d
+max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d
+avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand_like randn_like bernoulli
+bernoulli! randint_like random! normal! uniform! exponential! dropout dropout! multinomial sum
+sum_to_size mean argmax any all amax amin logsumexp var std var_mean prod argmin norm interpolate
+cumsum cumsum! cumprod cumprod! softmax softmin log_softmax sort argsort topk searchsorted bucketize
+unique exp exp! log log! tanh tanh! sigmoid sigmoid! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt!
+square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p!
+sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc
+erfc! floor floor! ceil ceil! trunc trunc! round round! isnan isinf isfinite reshape transpose
+transpose! t! permute expand squeeze squeeze! unsqueeze unsqueeze! select detach as_strided
+as_strided! flatten unflatten unbind narrow diagonal ravel broadcast_to movedim atleast_1d
+atleast_2d atleast_3d adjoint narrow_copy unfold select_scatter slice_scatter diagonal_scatter
 maximum minimum split_with_sizes
 """))
 const OWN = Symbol.(split("""
 add sub subtract subtract! mul multiply multiply! floor_divide remainder arctan2 arctan2! negative
-negative! pow clip clip! bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift
-not_equal not_equal! less less! less_equal less_equal! greater greater! greater_equal greater_equal!
-empty zeros ones full arange eye linspace einsum rand randn randint normal randperm absolute
-absolute! arcsin arcsin! arccos arccos! arctan arctan! fix fix! swapaxes swapdims
+negative! pow clip clip! concat concatenate unsafe_split unsafe_chunk row_stack block_diag meshgrid
+cartesian_prod bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift not_equal
+not_equal! less less! less_equal less_equal! greater greater! greater_equal greater_equal! empty
+zeros ones full arange eye linspace tril_indices triu_indices einsum rand randn randint normal
+randperm absolute absolute! arcsin arcsin! arccos arccos! arctan arctan! fix fix! swapaxes swapdims
+broadcast_tensors moveaxis
 """))
 const HIDDEN = Symbol.(split("""
 div view t

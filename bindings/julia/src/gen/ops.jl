@@ -8,6 +8,7 @@ const INTERPOLATION = ("nearest" => 0, "linear" => 1, "bilinear" => 2, "nearest-
     "area" => 4, "bicubic" => 5, "trilinear" => 6)
 const PADDING = ("constant" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const SCATTER = ("none" => 0, "add" => 1, "multiply" => 2)
+const INDEXING = ("ij" => 0, "xy" => 1)
 const SIDE = ("none" => 0, "left" => 1, "right" => 2)
 const ANNEAL = ("cos" => 0, "linear" => 1)
 const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
@@ -1209,6 +1210,10 @@ function cat(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dim
     return wrap(o[])
 end
 
+const concat = cat
+
+const concatenate = cat
+
 """
     stack(tensors, dim=1; dims=nothing, out=nothing)
 
@@ -1260,6 +1265,8 @@ function split(input::Tensor, split_size_=required, dim_=1; dims=nothing,
     no_form("split")
 end
 
+const unsafe_split = split
+
 """
     chunk(input, chunks, dim=1; dims=nothing)
 
@@ -1274,6 +1281,8 @@ function chunk(input::Tensor, chunks_=required, dim_=1; dims=nothing,
     opts = Ref(C.tt_chunk_opts(UInt64(1), c_dim(dim)))
     return list_out((outs, cap, n) -> C.tt_chunk(ctx(), input, i64(chunks), opts, outs, cap, n))
 end
+
+const unsafe_chunk = chunk
 
 """
     flip(input, dims...)
@@ -1380,6 +1389,368 @@ function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve pad_v C.tt_constant_pad_nd(ctx(), input, pad_v, length(pad_v), opts, o))
     return wrap(o[])
+end
+
+"""
+    hstack(tensors; out=nothing)
+
+Concatenates tensors horizontally: along dimension 1, or along dimension 0 if they have at most one.
+
+- `tensors`: at least one tensor
+"""
+function hstack(tensors::Tensors; out=nothing)
+    tensors_v = handles(tensors)
+    if out !== nothing
+        check(GC.@preserve tensors_v tensors C.tt_hstack_into(ctx(), tensors_v, length(tensors_v),
+            out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_hstack(ctx(), tensors_v, length(tensors_v), o))
+    return wrap(o[])
+end
+
+"""
+    vstack(tensors; out=nothing)
+
+Concatenates tensors vertically: along dimension 0, where tensors with at most one dimension are
+rows.
+
+- `tensors`: at least one tensor
+"""
+function vstack(tensors::Tensors; out=nothing)
+    tensors_v = handles(tensors)
+    if out !== nothing
+        check(GC.@preserve tensors_v tensors C.tt_vstack_into(ctx(), tensors_v, length(tensors_v),
+            out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_vstack(ctx(), tensors_v, length(tensors_v), o))
+    return wrap(o[])
+end
+
+const row_stack = vstack
+
+"""
+    dstack(tensors; out=nothing)
+
+Concatenates tensors along dimension 2. Each is seen as by atleast_3d.
+
+- `tensors`: at least one tensor
+"""
+function dstack(tensors::Tensors; out=nothing)
+    tensors_v = handles(tensors)
+    if out !== nothing
+        check(GC.@preserve tensors_v tensors C.tt_dstack_into(ctx(), tensors_v, length(tensors_v),
+            out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_dstack(ctx(), tensors_v, length(tensors_v), o))
+    return wrap(o[])
+end
+
+"""
+    column_stack(tensors; out=nothing)
+
+Concatenates tensors along dimension 1, where tensors with at most one dimension are columns.
+
+- `tensors`: at least one tensor
+"""
+function column_stack(tensors::Tensors; out=nothing)
+    tensors_v = handles(tensors)
+    if out !== nothing
+        check(GC.@preserve tensors_v tensors C.tt_column_stack_into(ctx(), tensors_v,
+            length(tensors_v), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_column_stack(ctx(), tensors_v, length(tensors_v), o))
+    return wrap(o[])
+end
+
+"""
+    block_diag(tensors...)
+
+Returns a matrix with the given matrices along the diagonal and zeros elsewhere. Vectors are rows.
+
+- `tensors`: at least one tensor, each with at most 2 dimensions
+"""
+function block_diag(tensors...)
+    tensors = gathered(tensors)
+    tensors_v = handles(tensors)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_block_diag(ctx(), tensors_v, length(tensors_v), o))
+    return wrap(o[])
+end
+
+"""
+    tensor_split(input, indices_or_sections, dim=1; dims=nothing)
+
+Splits self along dim into `sections` views of almost equal size.
+Splits self along dim before each of the given indices, which are clipped as those of a slice.
+Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the indices.
+
+- `sections`: number of views, at least 1
+- `dim`: dimension to split
+- `indices`: positions at which dim is split
+- `tensor_indices_or_sections`: 0-dim or 1-D int64 tensor
+"""
+function tensor_split(input::Tensor, indices_or_sections::Union{Ints, Tensor}, dim_=1; dims=nothing,
+    dim::Integer=chosen_one(dims, dim_))
+    if indices_or_sections isa Integer
+        opts = Ref(C.tt_tensor_split_opts(UInt64(1), c_dim(dim)))
+        return list_out((outs, cap, n) -> C.tt_tensor_split(ctx(), input, i64(indices_or_sections),
+            opts, outs, cap, n))
+    elseif indices_or_sections isa Ints
+        indices_or_sections_v = ints(indices_or_sections)
+        opts = Ref(C.tt_tensor_split_indices_opts(UInt64(1), c_dim(dim)))
+        return GC.@preserve indices_or_sections_v list_out((outs, cap, n) ->
+            C.tt_tensor_split_indices(ctx(), input, indices_or_sections_v,
+            length(indices_or_sections_v), opts, outs, cap, n))
+    elseif indices_or_sections isa Tensor
+        opts = Ref(C.tt_tensor_split_tensor_opts(UInt64(1), c_dim(dim)))
+        return list_out((outs, cap, n) -> C.tt_tensor_split_tensor(ctx(), input,
+            indices_or_sections, opts, outs, cap, n))
+    end
+    no_form("tensor_split")
+end
+
+"""
+    hsplit(input, sections)
+
+Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along its only
+dimension.
+Splits self horizontally before each of the given indices.
+
+- `sections`: number of views; must divide the size
+- `indices`: positions at which the dimension is split
+"""
+function hsplit(input::Tensor, sections_=required; sections::Union{Ints, Required}=sections_,
+    indices=nothing)
+    sections === required && missing_argument(:sections)
+    indices === nothing || (sections = indices)
+    if sections isa Integer
+        return list_out((outs, cap, n) -> C.tt_hsplit(ctx(), input, i64(sections), outs, cap, n))
+    elseif sections isa Ints
+        sections_v = ints(sections)
+        return GC.@preserve sections_v list_out((outs, cap, n) -> C.tt_hsplit_indices(ctx(), input,
+            sections_v, length(sections_v), outs, cap, n))
+    end
+    no_form("hsplit")
+end
+
+"""
+    vsplit(input, sections)
+
+Splits self vertically, along dimension 0, into views of equal size. self has at least 2 dimensions.
+Splits self vertically before each of the given indices.
+
+- `sections`: number of views; must divide the size
+- `indices`: positions at which the dimension is split
+"""
+function vsplit(input::Tensor, sections_=required; sections::Union{Ints, Required}=sections_,
+    indices=nothing)
+    sections === required && missing_argument(:sections)
+    indices === nothing || (sections = indices)
+    if sections isa Integer
+        return list_out((outs, cap, n) -> C.tt_vsplit(ctx(), input, i64(sections), outs, cap, n))
+    elseif sections isa Ints
+        sections_v = ints(sections)
+        return GC.@preserve sections_v list_out((outs, cap, n) -> C.tt_vsplit_indices(ctx(), input,
+            sections_v, length(sections_v), outs, cap, n))
+    end
+    no_form("vsplit")
+end
+
+"""
+    dsplit(input, sections)
+
+Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
+Splits self along dimension 2 before each of the given indices.
+
+- `sections`: number of views; must divide the size
+- `indices`: positions at which the dimension is split
+"""
+function dsplit(input::Tensor, sections_=required; sections::Union{Ints, Required}=sections_,
+    indices=nothing)
+    sections === required && missing_argument(:sections)
+    indices === nothing || (sections = indices)
+    if sections isa Integer
+        return list_out((outs, cap, n) -> C.tt_dsplit(ctx(), input, i64(sections), outs, cap, n))
+    elseif sections isa Ints
+        sections_v = ints(sections)
+        return GC.@preserve sections_v list_out((outs, cap, n) -> C.tt_dsplit_indices(ctx(), input,
+            sections_v, length(sections_v), outs, cap, n))
+    end
+    no_form("dsplit")
+end
+
+"""
+    fliplr(input)
+
+Returns a copy with the order of the columns, dimension 1, reversed.
+"""
+function fliplr(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fliplr(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    flipud(input)
+
+Returns a copy with the order of the rows, dimension 0, reversed.
+"""
+function flipud(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_flipud(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    rot90(input, k=1, dims=nothing)
+
+Returns a copy rotated by k quarter turns in the plane of two dimensions, from the first towards the
+second.
+
+- `k`: number of quarter turns; may be negative
+- `dims`: the two dimensions; an empty list: the first two
+"""
+function rot90(input::Tensor, k_=1, dims_=nothing; k::Integer=k_, dims::Union{Ints, Nothing}=dims_)
+    dims_v = c_dims(dims)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dims_v C.tt_rot90(ctx(), input, i64(k), dims_v, length(dims_v), o))
+    return wrap(o[])
+end
+
+"""
+    diag(input, diagonal=0; out=nothing)
+
+Returns a copy of the diagonal of a matrix, or the matrix with a vector as its diagonal and zeros
+elsewhere.
+
+- `diagonal`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+"""
+function diag(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_, out=nothing)
+    if out !== nothing
+        check(C.tt_diag_into(ctx(), input, i64(diagonal), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_diag(ctx(), input, i64(diagonal), o))
+    return wrap(o[])
+end
+
+"""
+    diagflat(input, offset=0)
+
+Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
+
+- `offset`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+"""
+function diagflat(input::Tensor, offset_=0; offset::Integer=offset_)
+    opts = Ref(C.tt_diagflat_opts(UInt64(1), i64(offset)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_diagflat(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    diag_embed(input, offset=0, dim1=-2, dim2=-1)
+
+Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of self; they
+are zero elsewhere.
+
+- `offset`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+- `dim1`: dimension of the rows in the result
+- `dim2`: dimension of the columns in the result
+"""
+function diag_embed(input::Tensor, offset_=0, dim1_=-2, dim2_=-1; offset::Integer=offset_,
+    dim1::Integer=dim1_, dim2::Integer=dim2_)
+    opts = Ref(C.tt_diag_embed_opts(UInt64(7), i64(offset), c_dim(dim1), c_dim(dim2)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_diag_embed(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    meshgrid(tensors...; indexing=\"ij\")
+
+Returns the coordinates of a grid: for each vector a view in which it varies along its own
+dimension.
+
+- `tensors`: vectors of one dtype; a 0-dim tensor has length 1
+- `indexing`: ij: tensor i is dimension i; xy: the first two dimensions are swapped
+"""
+function meshgrid(tensors...; indexing::Union{Union{AbstractString, Symbol}, Nothing}="ij")
+    tensors = gathered(tensors)
+    tensors_v = handles(tensors)
+    opts = Ref(C.tt_meshgrid_opts(UInt64(1), choice(INDEXING, indexing, "indexing")))
+    return GC.@preserve tensors_v tensors list_out((outs, cap, n) -> C.tt_meshgrid(ctx(), tensors_v,
+        length(tensors_v), opts, outs, cap, n))
+end
+
+"""
+    cartesian_prod(tensors...)
+
+Returns all combinations of one element from each vector, one per row.
+
+- `tensors`: vectors of one dtype
+"""
+function cartesian_prod(tensors...)
+    tensors = gathered(tensors)
+    tensors_v = handles(tensors)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_cartesian_prod(ctx(), tensors_v, length(tensors_v),
+        o))
+    return wrap(o[])
+end
+
+"""
+    combinations(input, r=2; with_replacement=false)
+
+Returns all combinations of r elements of a vector, one per row, in the order of the elements.
+
+- `self`: (n)
+- `r`: number of elements of a combination
+- `with_replacement`: whether an element may occur several times
+"""
+function combinations(input::Tensor, r_=2; r::Integer=r_, with_replacement::Bool=false)
+    opts = Ref(C.tt_combinations_opts(UInt64(1), flag(with_replacement)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_combinations(ctx(), input, i64(r), opts, o))
+    return wrap(o[])
+end
+
+"""
+    repeat_interleave(input, repeats, dim=nothing; dims=nothing, output_size=nothing)
+
+Repeats each element, or each slice of dim, `repeats` times.
+Repeats each element, or each slice of dim, as often as repeats says.
+
+- `repeats`: number of copies
+- `dim`: dimension along which slices are repeated; default: self is flattened
+- `output_size`: size of the result in dim, if it is known; it is checked
+"""
+function repeat_interleave(input::Tensor, repeats::Union{Integer, Tensor}, dim_=nothing;
+    dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_),
+    output_size::Union{Integer, Nothing}=nothing)
+    if repeats isa Integer
+        opts = Ref(C.tt_repeat_interleave_opts(given(dim, 0) | given(output_size, 1), c_dim(dim),
+            i64(output_size)))
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_repeat_interleave(ctx(), input, i64(repeats), opts, o))
+        return wrap(o[])
+    elseif repeats isa Tensor
+        opts = Ref(C.tt_repeat_interleave_tensor_opts(given(dim, 0) | given(output_size, 1),
+            c_dim(dim), i64(output_size)))
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_repeat_interleave_tensor(ctx(), input, repeats, opts, o))
+        return wrap(o[])
+    end
+    no_form("repeat_interleave")
 end
 
 """
@@ -2789,6 +3160,54 @@ function linspace(start::Number, stop::Number, steps::Integer; dtype::Union{Type
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_linspace(ctx(), Ref(scalar(start)), Ref(scalar(stop)), i64(steps), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    tril_indices(row, col, offset=0; dtype=nothing, device=nothing)
+
+Returns the indices of the lower triangle of a matrix in row-major order: the rows, then the
+columns.
+
+- `row`: number of rows
+- `col`: number of columns
+- `offset`: the diagonal that bounds the triangle. 0: the main one; k > 0: the k-th above it; k < 0:
+  the k-th below it
+- `dtype`: int64 or int32; default: int64
+- `device`: device of the result; default: CPU
+"""
+function tril_indices(row::Integer, col_=required, offset_=0; col::Union{Integer, Required}=col_,
+    offset::Integer=offset_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing)
+    col === required && missing_argument(:col)
+    opts = Ref(C.tt_tril_indices_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_tril_indices(ctx(), i64(row), i64(col), i64(offset), opts, o))
+    return wrap(o[])
+end
+
+"""
+    triu_indices(row, col, offset=0; dtype=nothing, device=nothing)
+
+Returns the indices of the upper triangle of a matrix in row-major order: the rows, then the
+columns.
+
+- `row`: number of rows
+- `col`: number of columns
+- `offset`: the diagonal that bounds the triangle. 0: the main one; k > 0: the k-th above it; k < 0:
+  the k-th below it
+- `dtype`: int64 or int32; default: int64
+- `device`: device of the result; default: CPU
+"""
+function triu_indices(row::Integer, col_=required, offset_=0; col::Union{Integer, Required}=col_,
+    offset::Integer=offset_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing)
+    col === required && missing_argument(:col)
+    opts = Ref(C.tt_triu_indices_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_triu_indices(ctx(), i64(row), i64(col), i64(offset), opts, o))
+    return wrap(o[])
 end
 
 """
@@ -4614,6 +5033,21 @@ function sum(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
+    sum_to_size(input, size...)
+
+Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
+
+- `size`: sizes of the result; must broadcast to the shape of self
+"""
+function sum_to_size(input::Tensor, size...)
+    size = gathered(size)
+    size_v = ints(size)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve size_v C.tt_sum_to_size(ctx(), input, size_v, length(size_v), o))
+    return wrap(o[])
+end
+
+"""
     mean(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 Computes the mean of all elements.
@@ -6350,6 +6784,229 @@ function diagonal(input::Tensor, offset_=0, dim1_=1, dim2_=2; offset::Integer=of
     opts = Ref(C.tt_diagonal_opts(UInt64(7), i64(offset), c_dim(dim1), c_dim(dim2)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_diagonal(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    ravel(input)
+
+Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
+"""
+function ravel(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_ravel(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    broadcast_to(input, size...)
+
+Returns a view of self broadcast to a shape. It is expand as a function.
+
+- `size`: sizes of the view; -1 keeps a size
+"""
+function broadcast_to(input::Tensor, size...)
+    size = gathered(size)
+    size_v = ints(size)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve size_v C.tt_broadcast_to(ctx(), input, size_v, length(size_v), o))
+    return wrap(o[])
+end
+
+"""
+    broadcast_tensors(tensors...)
+
+Returns views of the tensors, broadcast to their common shape.
+
+- `tensors`: at least one tensor
+"""
+function broadcast_tensors(tensors...)
+    tensors = gathered(tensors)
+    tensors_v = handles(tensors)
+    return GC.@preserve tensors_v tensors list_out((outs, cap, n) -> C.tt_broadcast_tensors(ctx(),
+        tensors_v, length(tensors_v), outs, cap, n))
+end
+
+"""
+    movedim(input, source, destination)
+
+Returns a view in which dimension source[i] has become dimension destination[i]. The others keep
+their order.
+
+- `source`: dimensions to move
+- `destination`: their new positions, as many as in source
+"""
+function movedim(input::Tensor, source::Ints, destination::Ints)
+    source_v = c_dims(source)
+    destination_v = c_dims(destination)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve source_v destination_v C.tt_movedim(ctx(), input, source_v, length(source_v),
+        destination_v, length(destination_v), o))
+    return wrap(o[])
+end
+
+const moveaxis = movedim
+
+"""
+    atleast_1d(input)
+
+Returns self with at least 1 dimension.
+Returns each tensor with at least 1 dimension.
+"""
+function atleast_1d(input::Union{Tensor, Tensors})
+    if input isa Tensor
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_atleast_1d(ctx(), input, o))
+        return wrap(o[])
+    elseif input isa Tensors
+        input_v = handles(input)
+        return GC.@preserve input_v input list_out((outs, cap, n) -> C.tt_atleast_1d_list(ctx(),
+            input_v, length(input_v), outs, cap, n))
+    end
+    no_form("atleast_1d")
+end
+
+"""
+    atleast_2d(input)
+
+Returns self with at least 2 dimensions. A vector becomes a row.
+Returns each tensor with at least 2 dimensions. A vector becomes a row.
+"""
+function atleast_2d(input::Union{Tensor, Tensors})
+    if input isa Tensor
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_atleast_2d(ctx(), input, o))
+        return wrap(o[])
+    elseif input isa Tensors
+        input_v = handles(input)
+        return GC.@preserve input_v input list_out((outs, cap, n) -> C.tt_atleast_2d_list(ctx(),
+            input_v, length(input_v), outs, cap, n))
+    end
+    no_form("atleast_2d")
+end
+
+"""
+    atleast_3d(input)
+
+Returns self with at least 3 dimensions.
+Returns each tensor with at least 3 dimensions.
+"""
+function atleast_3d(input::Union{Tensor, Tensors})
+    if input isa Tensor
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_atleast_3d(ctx(), input, o))
+        return wrap(o[])
+    elseif input isa Tensors
+        input_v = handles(input)
+        return GC.@preserve input_v input list_out((outs, cap, n) -> C.tt_atleast_3d_list(ctx(),
+            input_v, length(input_v), outs, cap, n))
+    end
+    no_form("atleast_3d")
+end
+
+"""
+    adjoint(input)
+
+Returns the conjugate transpose of the matrices in the last two dimensions: a view if they are real.
+"""
+function adjoint(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_adjoint(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    narrow_copy(input, dim, start, length; out=nothing)
+
+Returns a copy of the indices start … start + length - 1 of dim.
+
+- `dim`: dimension to narrow
+- `start`: first index; negative values count from the end
+- `length`: number of indices
+"""
+function narrow_copy(input::Tensor, dim::Integer, start::Integer, length::Integer; out=nothing)
+    if out !== nothing
+        check(C.tt_narrow_copy_into(ctx(), input, c_dim(dim), c_index_of(start), i64(length), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_narrow_copy(ctx(), input, c_dim(dim), c_index_of(start), i64(length), o))
+    return wrap(o[])
+end
+
+"""
+    unfold(input, dimension, size, step)
+
+Returns a view of all windows of `size` neighbours along a dimension, `step` apart. The windows are
+the last dimension.
+
+- `dimension`: dimension to unfold
+- `size`: length of a window
+- `step`: distance between windows, at least 1
+"""
+function unfold(input::Tensor, dimension::Integer, size::Integer, step::Integer)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_unfold(ctx(), input, c_dim(dimension), i64(size), i64(step), o))
+    return wrap(o[])
+end
+
+"""
+    select_scatter(input, src, dim, index)
+
+Returns a copy of self in which index `index` of dim is replaced by src.
+
+- `src`: values to write: the shape of self without dim
+- `dim`: dimension to index
+- `index`: position along dim; negative values count from the end
+"""
+function select_scatter(input::Tensor, src::Tensor, dim::Integer, index::Integer)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_select_scatter(ctx(), input, src, c_dim(dim), c_index_of(index), o))
+    return wrap(o[])
+end
+
+"""
+    slice_scatter(input, src, dim=1; dims=nothing, start=nothing, stop=nothing, step=1, out=nothing)
+
+Returns a copy of self in which every step-th index of dim from start up to, but not including, end
+is replaced by src.
+
+- `src`: values to write, of the shape of that slice
+- `dim`: dimension to slice
+- `start`: first index; default: the first
+- `stop`: end of the indices, which it excludes; default: the size of dim
+- `step`: difference between indices, at least 1
+"""
+function slice_scatter(input::Tensor, src::Tensor, dim_=1; dims=nothing,
+    dim::Integer=chosen_one(dims, dim_), start::Union{Integer, Nothing}=nothing,
+    stop::Union{Integer, Nothing}=nothing, step::Integer=1, out=nothing)
+    opts = Ref(C.tt_slice_scatter_opts(UInt64(9) | given(start, 1) | given(stop, 2), c_dim(dim),
+        c_index_of(start), c_index_of(stop), i64(step)))
+    if out !== nothing
+        check(C.tt_slice_scatter_into(ctx(), input, src, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_slice_scatter(ctx(), input, src, opts, o))
+    return wrap(o[])
+end
+
+"""
+    diagonal_scatter(input, src, offset=0, dim1=1, dim2=2)
+
+Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2 are
+replaced by src.
+
+- `src`: values to write, of the shape of diagonal(self, offset, dim1, dim2)
+- `offset`: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+- `dim1`: dimension of the rows
+- `dim2`: dimension of the columns
+"""
+function diagonal_scatter(input::Tensor, src::Tensor, offset_=0, dim1_=1, dim2_=2;
+    offset::Integer=offset_, dim1::Integer=dim1_, dim2::Integer=dim2_)
+    opts = Ref(C.tt_diagonal_scatter_opts(UInt64(7), i64(offset), c_dim(dim1), c_dim(dim2)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_diagonal_scatter(ctx(), input, src, opts, o))
     return wrap(o[])
 end
 

@@ -13,9 +13,12 @@ MODULES = {
         "add add_ atan2 atan2_ clamp clamp_ div div_ floor_divide floor_divide_ fmod fmod_ maximum "
         "minimum mul mul_ neg neg_ pow pow_ remainder remainder_ rsub sub sub_",
     "_reduce":
-        "all amax amin any argmax argmin logsumexp max mean min norm prod std sum var var_mean",
+        "all amax amin any argmax argmin logsumexp max mean min norm prod std sum sum_to_size var "
+        "var_mean",
     "_arrange":
-        "cat chunk constant_pad_nd flip pad repeat roll split split_with_sizes stack tile",
+        "block_diag cartesian_prod cat chunk column_stack combinations constant_pad_nd diag "
+        "diag_embed diagflat dsplit dstack flip fliplr flipud hsplit hstack meshgrid pad repeat "
+        "repeat_interleave roll rot90 split split_with_sizes stack tensor_split tile vsplit vstack",
     "_attention":
         "scaled_dot_product_attention",
     "_bitwise":
@@ -30,7 +33,7 @@ MODULES = {
         "clone contiguous copy_ fill_ to zero_",
     "_factory":
         "arange empty empty_like eye full full_like linspace new_empty new_full new_ones new_zeros "
-        "ones ones_like zeros zeros_like",
+        "ones ones_like tril_indices triu_indices zeros zeros_like",
     "_index":
         "_m_where embedding gather index_add index_add_ index_copy index_copy_ index_fill "
         "index_fill_ index_put index_put_ index_select masked_fill masked_fill_ masked_select "
@@ -67,57 +70,67 @@ MODULES = {
         "sigmoid_ sign sign_ sin sin_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ "
         "trunc trunc_",
     "_view":
-        "as_strided as_strided_ detach diagonal expand expand_as flatten narrow permute reshape "
-        "reshape_as select slice squeeze squeeze_ t t_ transpose transpose_ unbind unflatten "
-        "unsqueeze unsqueeze_ view view_as",
+        "adjoint as_strided as_strided_ atleast_1d atleast_2d atleast_3d broadcast_tensors "
+        "broadcast_to detach diagonal diagonal_scatter expand expand_as flatten movedim narrow "
+        "narrow_copy permute ravel reshape reshape_as select select_scatter slice slice_scatter "
+        "squeeze squeeze_ t t_ transpose transpose_ unbind unflatten unfold unsqueeze unsqueeze_ "
+        "view view_as",
 }
 # where users find functions -> their names there
 PLACES = {
     "tt":
-        "abs absolute acos adaptive_avg_pool1d adaptive_max_pool1d add addmm all amax amin any "
-        "arange arccos arcsin arctan arctan2 argmax argmin argsort as_strided asin atan atan2 "
-        "avg_pool1d baddbmm batch_norm bernoulli bitwise_and bitwise_left_shift bitwise_not "
-        "bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil chunk clamp clip clone "
-        "constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-        "cos cosh cumprod cumsum detach diagonal div divide dot einsum empty empty_like eq erf "
-        "erfc exp exp2 expm1 eye fix flatten flip floor floor_divide fmod full full_like gather ge "
-        "greater greater_equal group_norm gt index_add index_copy index_fill index_put "
-        "index_select isfinite isinf isnan le less less_equal linspace log log10 log1p log2 "
-        "log_softmax logical_and logical_not logical_or logical_xor logsumexp lt masked_fill "
-        "masked_select matmul max max_pool1d max_pool1d_with_indices max_pool2d maximum mean min "
-        "minimum mm mul multinomial multiply mv narrow ne neg negative nonzero norm normal "
+        "abs absolute acos adaptive_avg_pool1d adaptive_max_pool1d add addmm adjoint all amax amin "
+        "any arange arccos arcsin arctan arctan2 argmax argmin argsort as_strided asin atan atan2 "
+        "atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm batch_norm bernoulli bitwise_and "
+        "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag bmm "
+        "broadcast_tensors broadcast_to bucketize cartesian_prod cat ceil chunk clamp clip clone "
+        "column_stack combinations concat concatenate constant_pad_nd conv1d conv2d conv3d "
+        "conv_transpose1d conv_transpose2d conv_transpose3d cos cosh cumprod cumsum detach diag "
+        "diag_embed diagflat diagonal diagonal_scatter div divide dot dsplit dstack einsum empty "
+        "empty_like eq erf erfc exp exp2 expm1 eye fix flatten flip fliplr flipud floor "
+        "floor_divide fmod full full_like gather ge greater greater_equal group_norm gt hsplit "
+        "hstack index_add index_copy index_fill index_put index_select isfinite isinf isnan le "
+        "less less_equal linspace log log10 log1p log2 log_softmax logical_and logical_not "
+        "logical_or logical_xor logsumexp lt masked_fill masked_select matmul max max_pool1d "
+        "max_pool1d_with_indices max_pool2d maximum mean meshgrid min minimum mm moveaxis movedim "
+        "mul multinomial multiply mv narrow narrow_copy ne neg negative nonzero norm normal "
         "not_equal nuclear_norm ones ones_like outer permute pow prod rand rand_like randint "
-        "randint_like randn randn_like randperm reciprocal relu remainder reshape rms_norm roll "
-        "round rsqrt rsub scatter scatter_add searchsorted select sigmoid sign sin sinh softmax "
-        "sort split split_with_sizes sqrt square squeeze stack std sub subtract sum swapaxes "
-        "swapdims t take_along_dim tan tanh tile topk transpose tril triu true_divide trunc unbind "
-        "unflatten unique unsqueeze var var_mean where zeros zeros_like",
+        "randint_like randn randn_like randperm ravel reciprocal relu remainder repeat_interleave "
+        "reshape rms_norm roll rot90 round row_stack rsqrt rsub scatter scatter_add searchsorted "
+        "select select_scatter sigmoid sign sin sinh slice_scatter softmax sort split "
+        "split_with_sizes sqrt square squeeze stack std sub subtract sum swapaxes swapdims t "
+        "take_along_dim tan tanh tensor_split tile topk transpose tril tril_indices triu "
+        "triu_indices true_divide trunc unbind unflatten unique unsafe_chunk unsafe_split "
+        "unsqueeze var var_mean vsplit vstack where zeros zeros_like",
     "Tensor":
-        "abs abs_ absolute absolute_ acos acos_ add add_ addmm addmm_ all amax amin any arccos "
-        "arccos_ arcsin arcsin_ arctan arctan2 arctan2_ arctan_ argmax argmin argsort as_strided "
-        "as_strided_ asin asin_ atan atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli bernoulli_ "
-        "bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ "
-        "bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ "
-        "bmm ceil ceil_ chunk clamp clamp_ clip clip_ clone copy_ cos cos_ cosh cosh_ cumprod "
-        "cumprod_ cumsum cumsum_ detach diagonal div div_ divide divide_ dot empty_like eq eq_ erf "
-        "erf_ erfc erfc_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fix "
-        "fix_ flatten flip floor floor_ floor_divide floor_divide_ fmod fmod_ full_like gather ge "
-        "ge_ greater greater_ greater_equal greater_equal_ gt gt_ index_add index_add_ index_copy "
-        "index_copy_ index_fill index_fill_ index_put index_put_ index_select isfinite isinf isnan "
-        "le le_ less less_ less_equal less_equal_ log log10 log10_ log1p log1p_ log2 log2_ log_ "
-        "log_softmax logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ "
-        "logical_xor logical_xor_ logsumexp lt lt_ masked_fill masked_fill_ masked_select matmul "
-        "max maximum mean min minimum mm mul mul_ multinomial multiply multiply_ mv narrow ne ne_ "
-        "neg neg_ negative negative_ new_empty new_full new_ones new_zeros nonzero norm normal_ "
-        "not_equal not_equal_ nuclear_norm ones_like outer permute pow pow_ prod rand_like "
-        "randn_like random_ reciprocal reciprocal_ relu relu_ remainder remainder_ repeat reshape "
-        "reshape_as roll round round_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ "
-        "select sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ softmax sort split "
-        "split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract "
-        "subtract_ sum swapaxes swapaxes_ swapdims swapdims_ t t_ take_along_dim tan tan_ tanh "
-        "tanh_ tile topk transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc "
-        "trunc_ unbind unflatten uniform_ unique unsqueeze unsqueeze_ var view view_as where zero_ "
-        "zeros_like",
+        "abs abs_ absolute absolute_ acos acos_ add add_ addmm addmm_ adjoint all amax amin any "
+        "arccos arccos_ arcsin arcsin_ arctan arctan2 arctan2_ arctan_ argmax argmin argsort "
+        "as_strided as_strided_ asin asin_ atan atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli "
+        "bernoulli_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not "
+        "bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor "
+        "bitwise_xor_ bmm broadcast_to ceil ceil_ chunk clamp clamp_ clip clip_ clone combinations "
+        "copy_ cos cos_ cosh cosh_ cumprod cumprod_ cumsum cumsum_ detach diag diag_embed diagflat "
+        "diagonal diagonal_scatter div div_ divide divide_ dot dsplit empty_like eq eq_ erf erf_ "
+        "erfc erfc_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fix fix_ "
+        "flatten flip fliplr flipud floor floor_ floor_divide floor_divide_ fmod fmod_ full_like "
+        "gather ge ge_ greater greater_ greater_equal greater_equal_ gt gt_ hsplit index_add "
+        "index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ "
+        "index_select isfinite isinf isnan le le_ less less_ less_equal less_equal_ log log10 "
+        "log10_ log1p log1p_ log2 log2_ log_ log_softmax logical_and logical_and_ logical_not "
+        "logical_not_ logical_or logical_or_ logical_xor logical_xor_ logsumexp lt lt_ masked_fill "
+        "masked_fill_ masked_select matmul max maximum mean min minimum mm moveaxis movedim mul "
+        "mul_ multinomial multiply multiply_ mv narrow narrow_copy ne ne_ neg neg_ negative "
+        "negative_ new_empty new_full new_ones new_zeros nonzero norm normal_ not_equal not_equal_ "
+        "nuclear_norm ones_like outer permute pow pow_ prod rand_like randn_like random_ ravel "
+        "reciprocal reciprocal_ relu relu_ remainder remainder_ repeat repeat_interleave reshape "
+        "reshape_as roll rot90 round round_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add "
+        "scatter_add_ select select_scatter sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ "
+        "slice_scatter softmax sort split split_with_sizes sqrt sqrt_ square square_ squeeze "
+        "squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims "
+        "swapdims_ t t_ take_along_dim tan tan_ tanh tanh_ tensor_split tile topk transpose "
+        "transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ unbind unflatten "
+        "unfold uniform_ unique unsafe_chunk unsafe_split unsqueeze unsqueeze_ var view view_as "
+        "vsplit where zero_ zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d "
         "avg_pool1d avg_pool2d batch_norm binary_cross_entropy binary_cross_entropy_with_logits "
@@ -133,11 +146,12 @@ OTHERS = {
     "tt": {
         "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
         "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "clip": "clamp",
-        "divide": "div", "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt",
-        "less_equal": "le", "max_pool1d": "nn.pooling.max_pool1d",
-        "max_pool2d": "nn.pooling.max_pool2d", "multiply": "mul", "negative": "neg",
-        "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
-        "true_divide": "div"
+        "concat": "cat", "concatenate": "cat", "divide": "div", "fix": "trunc", "greater": "gt",
+        "greater_equal": "ge", "less": "lt", "less_equal": "le",
+        "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d",
+        "moveaxis": "movedim", "multiply": "mul", "negative": "neg", "not_equal": "ne",
+        "row_stack": "vstack", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
+        "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_",
@@ -145,11 +159,12 @@ OTHERS = {
         "arctan2_": "atan2_", "arctan_": "atan_", "clip": "clamp", "clip_": "clamp_",
         "divide": "div", "divide_": "div_", "fix": "trunc", "fix_": "trunc_", "greater": "gt",
         "greater_": "gt_", "greater_equal": "ge", "greater_equal_": "ge_", "less": "lt",
-        "less_": "lt_", "less_equal": "le", "less_equal_": "le_", "multiply": "mul",
-        "multiply_": "mul_", "negative": "neg", "negative_": "neg_", "not_equal": "ne",
-        "not_equal_": "ne_", "subtract": "sub", "subtract_": "sub_", "swapaxes": "transpose",
-        "swapaxes_": "transpose_", "swapdims": "transpose", "swapdims_": "transpose_",
-        "true_divide": "div", "true_divide_": "div_", "where": "_m_where"
+        "less_": "lt_", "less_equal": "le", "less_equal_": "le_", "moveaxis": "movedim",
+        "multiply": "mul", "multiply_": "mul_", "negative": "neg", "negative_": "neg_",
+        "not_equal": "ne", "not_equal_": "ne_", "subtract": "sub", "subtract_": "sub_",
+        "swapaxes": "transpose", "swapaxes_": "transpose_", "swapdims": "transpose",
+        "swapdims_": "transpose_", "true_divide": "div", "true_divide_": "div_",
+        "unsafe_chunk": "chunk", "unsafe_split": "split", "where": "_m_where"
     },
     "nn.functional": {
         "adaptive_avg_pool2d": "nn.pooling.adaptive_avg_pool2d",

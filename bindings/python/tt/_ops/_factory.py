@@ -20,6 +20,8 @@ tt_full_scalar = lib.tt_full_scalar
 tt_linspace = lib.tt_linspace
 tt_ones = lib.tt_ones
 tt_ones_like = lib.tt_ones_like
+tt_tril_indices = lib.tt_tril_indices
+tt_triu_indices = lib.tt_triu_indices
 tt_zeros = lib.tt_zeros
 tt_zeros_like = lib.tt_zeros_like
 _o_empty = Struct("Qiii0q").pack
@@ -33,6 +35,8 @@ _o_ones_like = Struct("Qiii0q").pack
 _o_full_like = Struct("Qiii0q").pack
 _o_eye = Struct("Qqiii0q").pack
 _o_linspace = Struct("Qiii0q").pack
+_o_tril_indices = Struct("Qiii0q").pack
+_o_triu_indices = Struct("Qiii0q").pack
 
 
 def empty(*args, dtype=None, device=None, out=None, requires_grad=False, size=None):
@@ -351,3 +355,53 @@ def linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_g
         fail()
     t = wrap(h)
     return t.requires_grad_() if requires_grad else t
+
+
+def tril_indices(row, col, offset=0, *, dtype=None, device=None):
+    """tril_indices(row, col, offset=0, *, dtype=None, device=None)
+
+    Returns the indices of the lower triangle of a matrix in row-major order: the rows, then the
+    columns.
+      row: number of rows
+      col: number of columns
+      offset: the diagonal that bounds the triangle. 0: the main one; k > 0: the k-th above it; k <
+        0: the k-th below it
+      dtype: int64 or int32; default: int64
+      device: device of the result; default: CPU
+    """
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_tril_indices((dtype is not None) | (device is not None) << 1,
+                               dtype_code(dtype, "tril_indices", "dtype"),
+                               *device_field(device, "tril_indices", "device"))
+    h = TensorHandle()
+    if tt_tril_indices(local.ctx, c_int64(integer(row, "tril_indices", "row")),
+                       c_int64(integer(col, "tril_indices", "col")),
+                       c_int64(integer(offset, "tril_indices", "offset")), opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device=None):
+    """triu_indices(row, col, offset=0, *, dtype=None, device=None)
+
+    Returns the indices of the upper triangle of a matrix in row-major order: the rows, then the
+    columns.
+      row: number of rows
+      col: number of columns
+      offset: the diagonal that bounds the triangle. 0: the main one; k > 0: the k-th above it; k <
+        0: the k-th below it
+      dtype: int64 or int32; default: int64
+      device: device of the result; default: CPU
+    """
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_triu_indices((dtype is not None) | (device is not None) << 1,
+                               dtype_code(dtype, "triu_indices", "dtype"),
+                               *device_field(device, "triu_indices", "device"))
+    h = TensorHandle()
+    if tt_triu_indices(local.ctx, c_int64(integer(row, "triu_indices", "row")),
+                       c_int64(integer(col, "triu_indices", "col")),
+                       c_int64(integer(offset, "triu_indices", "offset")), opts, byref(h)):
+        fail()
+    return wrap(h)

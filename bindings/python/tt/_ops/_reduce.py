@@ -2,7 +2,7 @@
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
-from .._convert import (boolean, dtype_code, instance, int_list, integer, is_int, keeps,
+from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
     no_overload, out_tensors, real, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -47,6 +47,7 @@ tt_std_into = lib.tt_std_into
 tt_sum = lib.tt_sum
 tt_sum_dim = lib.tt_sum_dim
 tt_sum_dim_into = lib.tt_sum_dim_into
+tt_sum_to_size = lib.tt_sum_to_size
 tt_var = lib.tt_var
 tt_var_into = lib.tt_var_into
 tt_var_mean = lib.tt_var_mean
@@ -238,6 +239,26 @@ def sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
             fail()
         return wrap(h)
     raise no_overload("sum", input, dim, keepdim)
+
+
+def sum_to_size(input, *args, size=None):
+    """sum_to_size(input, *size)
+
+    Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
+      size: sizes of the result; must broadcast to the shape of self
+    """
+    size = args if args and type(args[0]) is int and size is None else gathered(args, size,
+        "sum_to_size", "size")
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(sum_to_size(input.as_subclass(Tensor), size), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sum_to_size", "input", "Tensor", input)
+    size_c, size_n = int_list(size, "sum_to_size", "size")
+    h = TensorHandle()
+    if tt_sum_to_size(local.ctx, input, size_c, size_n, byref(h)):
+        fail()
+    return wrap(h)
 
 
 def mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):

@@ -98,6 +98,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.addmm_(self, mat1, mat2, beta=beta, alpha=alpha)
 
+    def adjoint(self):
+        """adjoint(self)
+
+        Returns the conjugate transpose of the matrices in the last two dimensions: a view if they
+        are real.
+        """
+        return _ops.adjoint(self)
+
     def all(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
         """all(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
@@ -439,6 +447,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.bmm(self, mat2, out=out)
 
+    def broadcast_to(self, *args, size=None):
+        """broadcast_to(self, *size)
+
+        Returns a view of self broadcast to a shape. It is expand as a function.
+          size: sizes of the view; -1 keeps a size
+        """
+        return _ops.broadcast_to(self, *args, size=size)
+
     def ceil(self, *, out=None):
         """ceil(self, *, out=None)
 
@@ -519,6 +535,17 @@ class TensorMethods(TensorFacts):
             row-major; channels_last, channels_last_3d: dimension 1 is innermost
         """
         return _ops.clone(self, memory_format=memory_format, out=out)
+
+    def combinations(self, r=2, with_replacement=False):
+        """combinations(self, r=2, with_replacement=False)
+
+        Returns all combinations of r elements of a vector, one per row, in the order of the
+        elements.
+          input: (n)
+          r: number of elements of a combination
+          with_replacement: whether an element may occur several times
+        """
+        return _ops.combinations(self, r, with_replacement)
 
     def copy_(self, src):
         """copy_(self, src)
@@ -603,6 +630,34 @@ class TensorMethods(TensorFacts):
         """
         return _ops.detach(self)
 
+    def diag(self, diagonal=0, *, out=None):
+        """diag(self, diagonal=0, *, out=None)
+
+        Returns a copy of the diagonal of a matrix, or the matrix with a vector as its diagonal and
+        zeros elsewhere.
+          diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+        """
+        return _ops.diag(self, diagonal, out=out)
+
+    def diag_embed(self, offset=0, dim1=-2, dim2=-1):
+        """diag_embed(self, offset=0, dim1=-2, dim2=-1)
+
+        Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of
+        self; they are zero elsewhere.
+          offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+          dim1: dimension of the rows in the result
+          dim2: dimension of the columns in the result
+        """
+        return _ops.diag_embed(self, offset, dim1, dim2)
+
+    def diagflat(self, offset=0):
+        """diagflat(self, offset=0)
+
+        Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
+          offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+        """
+        return _ops.diagflat(self, offset)
+
     def diagonal(self, offset=0, dim1=0, dim2=1):
         """diagonal(self, offset=0, dim1=0, dim2=1)
 
@@ -613,6 +668,18 @@ class TensorMethods(TensorFacts):
           dim2: dimension of the columns
         """
         return _ops.diagonal(self, offset, dim1, dim2)
+
+    def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
+        """diagonal_scatter(self, src, offset=0, dim1=0, dim2=1)
+
+        Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2
+        are replaced by src.
+          src: values to write, of the shape of diagonal(self, offset, dim1, dim2)
+          offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
+          dim1: dimension of the rows
+          dim2: dimension of the columns
+        """
+        return _ops.diagonal_scatter(self, src, offset, dim1, dim2)
 
     def div(self, other, *, rounding_mode=None, out=None):
         """div(self, other, *, rounding_mode=None, out=None)
@@ -666,6 +733,16 @@ class TensorMethods(TensorFacts):
           tensor: (n)
         """
         return _ops.dot(self, tensor, out=out)
+
+    def dsplit(self, sections, *, indices=None):
+        """dsplit(self, sections, *, indices=None)
+
+        Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
+        Splits self along dimension 2 before each of the given indices.
+          sections: number of views; must divide the size
+          indices: positions at which the dimension is split
+        """
+        return _ops.dsplit(self, sections, indices=indices)
 
     def empty_like(self, *, dtype=None, device=None, out=None, requires_grad=False):
         """empty_like(self, *, dtype=None, device=None, out=None, requires_grad=False)
@@ -826,6 +903,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.flip(self, *args, dims=dims)
 
+    def fliplr(self):
+        """fliplr(self)
+
+        Returns a copy with the order of the columns, dimension 1, reversed.
+        """
+        return _ops.fliplr(self)
+
+    def flipud(self):
+        """flipud(self)
+
+        Returns a copy with the order of the rows, dimension 0, reversed.
+        """
+        return _ops.flipud(self)
+
     def floor(self, *, out=None):
         """floor(self, *, out=None)
 
@@ -949,6 +1040,17 @@ class TensorMethods(TensorFacts):
         In place: Tests self > other, elementwise with broadcasting. The result is bool.
         """
         return _ops.gt_(self, other)
+
+    def hsplit(self, sections, *, indices=None):
+        """hsplit(self, sections, *, indices=None)
+
+        Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along
+        its only dimension.
+        Splits self horizontally before each of the given indices.
+          sections: number of views; must divide the size
+          indices: positions at which the dimension is split
+        """
+        return _ops.hsplit(self, sections, indices=indices)
 
     def index_add(self, dim, index, source, *, alpha=1, out=None):
         """index_add(self, dim, index, source, *, alpha=1, out=None)
@@ -1375,6 +1477,26 @@ class TensorMethods(TensorFacts):
         """
         return _ops.mm(self, mat2, out=out)
 
+    def moveaxis(self, source, destination):
+        """moveaxis(self, source, destination)
+
+        Returns a view in which dimension source[i] has become dimension destination[i]. The others
+        keep their order.
+          source: dimensions to move
+          destination: their new positions, as many as in source
+        """
+        return _ops.movedim(self, source, destination)
+
+    def movedim(self, source, destination):
+        """movedim(self, source, destination)
+
+        Returns a view in which dimension source[i] has become dimension destination[i]. The others
+        keep their order.
+          source: dimensions to move
+          destination: their new positions, as many as in source
+        """
+        return _ops.movedim(self, source, destination)
+
     def mul(self, other, *, out=None):
         """mul(self, other, *, out=None)
 
@@ -1432,6 +1554,16 @@ class TensorMethods(TensorFacts):
           length: number of indices
         """
         return _ops.narrow(self, dim, start, length)
+
+    def narrow_copy(self, dim, start, length, *, out=None):
+        """narrow_copy(self, dim, start, length, *, out=None)
+
+        Returns a copy of the indices start … start + length - 1 of dim.
+          dim: dimension to narrow
+          start: first index; negative values count from the end
+          length: number of indices
+        """
+        return _ops.narrow_copy(self, dim, start, length, out=out)
 
     def ne(self, other, *, out=None):
         """ne(self, other, *, out=None)
@@ -1645,6 +1777,13 @@ class TensorMethods(TensorFacts):
         """
         return _ops.random_(self, from_, to, generator=generator, **kwargs)
 
+    def ravel(self):
+        """ravel(self)
+
+        Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
+        """
+        return _ops.ravel(self)
+
     def reciprocal(self, *, out=None):
         """reciprocal(self, *, out=None)
 
@@ -1698,6 +1837,17 @@ class TensorMethods(TensorFacts):
         """
         return _ops.repeat(self, *args, repeats=repeats)
 
+    def repeat_interleave(self, repeats, dim=None, *, axis=None, output_size=None):
+        """repeat_interleave(self, repeats, dim=None, *, axis=None, output_size=None)
+
+        Repeats each element, or each slice of dim, `repeats` times.
+        Repeats each element, or each slice of dim, as often as repeats says.
+          repeats: number of copies
+          dim: dimension along which slices are repeated; default: self is flattened
+          output_size: size of the result in dim, if it is known; it is checked
+        """
+        return _ops.repeat_interleave(self, repeats, dim, axis=axis, output_size=output_size)
+
     def reshape(self, *args, shape=None):
         """reshape(self, *shape)
 
@@ -1719,6 +1869,16 @@ class TensorMethods(TensorFacts):
           dims: dimensions to shift along; an empty list: the flattened tensor
         """
         return _ops.roll(self, shifts, dims)
+
+    def rot90(self, k=1, dims=None):
+        """rot90(self, k=1, dims=None)
+
+        Returns a copy rotated by k quarter turns in the plane of two dimensions, from the first
+        towards the second.
+          k: number of quarter turns; may be negative
+          dims: the two dimensions; an empty list: the first two
+        """
+        return _ops.rot90(self, k, dims)
 
     def round(self, decimals=0, *, out=None):
         """round(self, decimals=0, *, out=None)
@@ -1824,6 +1984,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.select(self, dim, index)
 
+    def select_scatter(self, src, dim, index):
+        """select_scatter(self, src, dim, index)
+
+        Returns a copy of self in which index `index` of dim is replaced by src.
+          src: values to write: the shape of self without dim
+          dim: dimension to index
+          index: position along dim; negative values count from the end
+        """
+        return _ops.select_scatter(self, src, dim, index)
+
     def sigmoid(self, inplace=False, *, out=None):
         """sigmoid(self, inplace=False, *, out=None)
 
@@ -1881,6 +2051,19 @@ class TensorMethods(TensorFacts):
         In place: Computes the hyperbolic sine, elementwise.
         """
         return _ops.sinh_(self)
+
+    def slice_scatter(self, src, dim=0, start=None, end=None, step=1, *, axis=None, out=None):
+        """slice_scatter(self, src, dim=0, start=None, end=None, step=1, *, axis=None, out=None)
+
+        Returns a copy of self in which every step-th index of dim from start up to, but not
+        including, end is replaced by src.
+          src: values to write, of the shape of that slice
+          dim: dimension to slice
+          start: first index; default: the first
+          end: end of the indices, which it excludes; default: the size of dim
+          step: difference between indices, at least 1
+        """
+        return _ops.slice_scatter(self, src, dim, start, end, step, axis=axis, out=out)
 
     def softmax(self, dim, *, dtype=None, out=None):
         """softmax(self, dim, *, dtype=None, out=None)
@@ -2031,6 +2214,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.sum(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
+    def sum_to_size(self, *args, size=None):
+        """sum_to_size(self, *size)
+
+        Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
+          size: sizes of the result; must broadcast to the shape of self
+        """
+        return _ops.sum_to_size(self, *args, size=size)
+
     def swapaxes(self, dim0, dim1):
         """swapaxes(self, dim0, dim1)
 
@@ -2105,6 +2296,24 @@ class TensorMethods(TensorFacts):
         In place: Computes the hyperbolic tangent, elementwise.
         """
         return _ops.tanh_(self)
+
+    def tensor_split(self, indices_or_sections, dim=0, *, indices=None,
+                     tensor_indices_or_sections=None, axis=None):
+        """tensor_split(self, indices_or_sections, dim=0, *, indices=None,
+            tensor_indices_or_sections=None, axis=None)
+
+        Splits self along dim into `sections` views of almost equal size.
+        Splits self along dim before each of the given indices, which are clipped as those of a
+        slice.
+        Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the
+        indices.
+          indices_or_sections: number of views, at least 1
+          dim: dimension to split
+          indices: positions at which dim is split
+          tensor_indices_or_sections: 0-dim or 1-D int64 tensor
+        """
+        return _ops.tensor_split(self, indices_or_sections, dim, indices=indices,
+                                 tensor_indices_or_sections=tensor_indices_or_sections, axis=axis)
 
     def tile(self, *args, dims=None):
         """tile(self, *dims)
@@ -2230,6 +2439,17 @@ class TensorMethods(TensorFacts):
         """
         return _ops.unflatten(self, dim, sizes)
 
+    def unfold(self, dimension, size, step):
+        """unfold(self, dimension, size, step)
+
+        Returns a view of all windows of `size` neighbours along a dimension, `step` apart. The
+        windows are the last dimension.
+          dimension: dimension to unfold
+          size: length of a window
+          step: distance between windows, at least 1
+        """
+        return _ops.unfold(self, dimension, size, step)
+
     def uniform_(self, from_=0.0, to=1.0, *, generator=None, **kwargs):
         """uniform_(self, from_=0.0, to=1.0, *, generator=None)
 
@@ -2253,6 +2473,28 @@ class TensorMethods(TensorFacts):
           dim: dimension whose slices are compared; default: elements of the flattened tensor
         """
         return _ops.unique(self, sorted, return_inverse, return_counts, dim, axis=axis)
+
+    def unsafe_chunk(self, chunks, dim=0, *, axis=None):
+        """unsafe_chunk(self, chunks, dim=0, *, axis=None)
+
+        Splits self along dim into at most `chunks` views of equal size. The last view may be
+        smaller.
+          chunks: number of views, at least 1
+          dim: dimension to split
+        """
+        return _ops.chunk(self, chunks, dim, axis=axis)
+
+    def unsafe_split(self, split_size, dim=0, *, split_sizes=None, axis=None):
+        """unsafe_split(self, split_size, dim=0, *, split_sizes=None, axis=None)
+
+        Splits self along dim into views of size split_size. The last view is smaller if the size of
+        dim is not a multiple.
+        Splits self along dim into views of the given sizes.
+          split_size: size of each view along dim
+          dim: dimension to split
+          split_sizes: sizes of the views; their sum must be the size of dim
+        """
+        return _ops.split(self, split_size, dim, split_sizes=split_sizes, axis=axis)
 
     def unsqueeze(self, dim):
         """unsqueeze(self, dim)
@@ -2293,6 +2535,17 @@ class TensorMethods(TensorFacts):
     def view_as(self, other):
         """view with the shape of other."""
         return _ops.view_as(self, other)
+
+    def vsplit(self, sections, *, indices=None):
+        """vsplit(self, sections, *, indices=None)
+
+        Splits self vertically, along dimension 0, into views of equal size. self has at least 2
+        dimensions.
+        Splits self vertically before each of the given indices.
+          sections: number of views; must divide the size
+          indices: positions at which the dimension is split
+        """
+        return _ops.vsplit(self, sections, indices=indices)
 
     def where(self, condition, other):
         """As tt.where."""

@@ -231,6 +231,64 @@ pub struct tt_constant_pad_nd_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_tensor_split_opts {
+    pub set: u64,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_tensor_split_indices_opts {
+    pub set: u64,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_tensor_split_tensor_opts {
+    pub set: u64,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_diagflat_opts {
+    pub set: u64,
+    pub offset: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_diag_embed_opts {
+    pub set: u64,
+    pub offset: i64,
+    pub dim1: i64,
+    pub dim2: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_meshgrid_opts {
+    pub set: u64,
+    pub indexing: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_combinations_opts {
+    pub set: u64,
+    pub with_replacement: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_repeat_interleave_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub output_size: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_repeat_interleave_tensor_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub output_size: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_scaled_dot_product_attention_opts {
     pub set: u64,
     pub dropout_p: f64,
@@ -437,6 +495,20 @@ pub struct tt_eye_opts {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tt_linspace_opts {
+    pub set: u64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_tril_indices_opts {
+    pub set: u64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_triu_indices_opts {
     pub set: u64,
     pub dtype: tt_dtype,
     pub device: tt_device,
@@ -1062,6 +1134,23 @@ pub struct tt_unbind_opts {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tt_diagonal_opts {
+    pub set: u64,
+    pub offset: i64,
+    pub dim1: i64,
+    pub dim2: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_slice_scatter_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub start: i64,
+    pub end: i64,
+    pub step: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_diagonal_scatter_opts {
     pub set: u64,
     pub offset: i64,
     pub dim1: i64,
@@ -1777,28 +1866,32 @@ zeroed! {
     tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts
     tt_glu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_cat_opts tt_stack_opts
     tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts
-    tt_scaled_dot_product_attention_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts
-    tt_conv2d_padding_opts tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts
-    tt_conv_transpose2d_opts tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts
-    tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts
-    tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_index_add_opts
-    tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts
-    tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts
-    tt_huber_loss_opts tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts
-    tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts tt_addmm_opts tt_baddbmm_opts
-    tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts
-    tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts
-    tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts
-    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
-    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
-    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts
-    tt_randperm_opts tt_multinomial_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts
-    tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts
-    tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts
-    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
-    tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
-    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts
-    tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_nn_linear_opts
+    tt_tensor_split_opts tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts
+    tt_diag_embed_opts tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts
+    tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_conv1d_opts
+    tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts
+    tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
+    tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts
+    tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts
+    tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts tt_triu_indices_opts
+    tt_index_add_opts tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts
+    tt_tril_opts tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts
+    tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts
+    tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts
+    tt_addmm_opts tt_baddbmm_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts
+    tt_rms_norm_opts tt_layer_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts
+    tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts
+    tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts
+    tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts
+    tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts
+    tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_sum_opts
+    tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts
+    tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts
+    tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts
+    tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_softmax_opts tt_softmin_opts
+    tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts
+    tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts
+    tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_linear_opts
     tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
     tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
     tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
@@ -1907,6 +2000,8 @@ pub const TT_PADDING_CIRCULAR: i32 = 3;
 pub const TT_SCATTER_NONE: i32 = 0;
 pub const TT_SCATTER_ADD: i32 = 1;
 pub const TT_SCATTER_MULTIPLY: i32 = 2;
+pub const TT_INDEXING_IJ: i32 = 0;
+pub const TT_INDEXING_XY: i32 = 1;
 pub const TT_SIDE_NONE: i32 = 0;
 pub const TT_SIDE_LEFT: i32 = 1;
 pub const TT_SIDE_RIGHT: i32 = 2;
@@ -1939,6 +2034,19 @@ pub const TT_CHUNK_DIM: u64 = 1;
 pub const TT_PAD_MODE: u64 = 1;
 pub const TT_PAD_VALUE: u64 = 2;
 pub const TT_CONSTANT_PAD_ND_VALUE: u64 = 1;
+pub const TT_TENSOR_SPLIT_DIM: u64 = 1;
+pub const TT_TENSOR_SPLIT_INDICES_DIM: u64 = 1;
+pub const TT_TENSOR_SPLIT_TENSOR_DIM: u64 = 1;
+pub const TT_DIAGFLAT_OFFSET: u64 = 1;
+pub const TT_DIAG_EMBED_OFFSET: u64 = 1;
+pub const TT_DIAG_EMBED_DIM1: u64 = 2;
+pub const TT_DIAG_EMBED_DIM2: u64 = 4;
+pub const TT_MESHGRID_INDEXING: u64 = 1;
+pub const TT_COMBINATIONS_WITH_REPLACEMENT: u64 = 1;
+pub const TT_REPEAT_INTERLEAVE_DIM: u64 = 1;
+pub const TT_REPEAT_INTERLEAVE_OUTPUT_SIZE: u64 = 2;
+pub const TT_REPEAT_INTERLEAVE_TENSOR_DIM: u64 = 1;
+pub const TT_REPEAT_INTERLEAVE_TENSOR_OUTPUT_SIZE: u64 = 2;
 pub const TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P: u64 = 1;
 pub const TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL: u64 = 2;
 pub const TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE: u64 = 4;
@@ -2009,6 +2117,10 @@ pub const TT_EYE_DTYPE: u64 = 2;
 pub const TT_EYE_DEVICE: u64 = 4;
 pub const TT_LINSPACE_DTYPE: u64 = 1;
 pub const TT_LINSPACE_DEVICE: u64 = 2;
+pub const TT_TRIL_INDICES_DTYPE: u64 = 1;
+pub const TT_TRIL_INDICES_DEVICE: u64 = 2;
+pub const TT_TRIU_INDICES_DTYPE: u64 = 1;
+pub const TT_TRIU_INDICES_DEVICE: u64 = 2;
 pub const TT_INDEX_ADD_ALPHA: u64 = 1;
 pub const TT_EMBEDDING_PADDING_IDX: u64 = 1;
 pub const TT_SCATTER_REDUCE: u64 = 1;
@@ -2188,6 +2300,13 @@ pub const TT_UNBIND_DIM: u64 = 1;
 pub const TT_DIAGONAL_OFFSET: u64 = 1;
 pub const TT_DIAGONAL_DIM1: u64 = 2;
 pub const TT_DIAGONAL_DIM2: u64 = 4;
+pub const TT_SLICE_SCATTER_DIM: u64 = 1;
+pub const TT_SLICE_SCATTER_START: u64 = 2;
+pub const TT_SLICE_SCATTER_END: u64 = 4;
+pub const TT_SLICE_SCATTER_STEP: u64 = 8;
+pub const TT_DIAGONAL_SCATTER_OFFSET: u64 = 1;
+pub const TT_DIAGONAL_SCATTER_DIM1: u64 = 2;
+pub const TT_DIAGONAL_SCATTER_DIM2: u64 = 4;
 pub const TT_NN_LINEAR_BIAS: u64 = 1;
 pub const TT_NN_LINEAR_DEVICE: u64 = 2;
 pub const TT_NN_LINEAR_DTYPE: u64 = 4;
@@ -2758,6 +2877,71 @@ extern "C" {
         opts: *const tt_pad_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_constant_pad_nd(c: *mut tt_ctx, self_: *const tt_tensor, pad: *const i64, n_pad: i64,
         opts: *const tt_constant_pad_nd_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hstack(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hstack_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_vstack(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_vstack_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_dstack(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dstack_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_column_stack(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_column_stack_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_block_diag(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tensor_split(c: *mut tt_ctx, self_: *const tt_tensor, sections: i64,
+        opts: *const tt_tensor_split_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
+        -> tt_status;
+    pub fn tt_tensor_split_indices(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const i64,
+        n_indices: i64, opts: *const tt_tensor_split_indices_opts, outs: *mut *mut tt_tensor,
+        cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_tensor_split_tensor(c: *mut tt_ctx, self_: *const tt_tensor,
+        tensor_indices_or_sections: *const tt_tensor, opts: *const tt_tensor_split_tensor_opts,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_hsplit(c: *mut tt_ctx, self_: *const tt_tensor, sections: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_hsplit_indices(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const i64,
+        n_indices: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_vsplit(c: *mut tt_ctx, self_: *const tt_tensor, sections: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_vsplit_indices(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const i64,
+        n_indices: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_dsplit(c: *mut tt_ctx, self_: *const tt_tensor, sections: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_dsplit_indices(c: *mut tt_ctx, self_: *const tt_tensor, indices: *const i64,
+        n_indices: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_fliplr(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_flipud(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_rot90(c: *mut tt_ctx, self_: *const tt_tensor, k: i64, dims: *const i64, n_dims: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_diag(c: *mut tt_ctx, self_: *const tt_tensor, diagonal: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_diag_into(c: *mut tt_ctx, self_: *const tt_tensor, diagonal: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_diagflat(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_diagflat_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_diag_embed(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_diag_embed_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_meshgrid(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        opts: *const tt_meshgrid_opts, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
+        -> tt_status;
+    pub fn tt_cartesian_prod(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_combinations(c: *mut tt_ctx, self_: *const tt_tensor, r: i64,
+        opts: *const tt_combinations_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_repeat_interleave(c: *mut tt_ctx, self_: *const tt_tensor, repeats: i64,
+        opts: *const tt_repeat_interleave_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_repeat_interleave_tensor(c: *mut tt_ctx, self_: *const tt_tensor,
+        repeats: *const tt_tensor, opts: *const tt_repeat_interleave_tensor_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_scaled_dot_product_attention(c: *mut tt_ctx, query: *const tt_tensor,
         key: *const tt_tensor, value: *const tt_tensor, attn_mask: *const tt_tensor,
         opts: *const tt_scaled_dot_product_attention_opts, out: *mut *mut tt_tensor) -> tt_status;
@@ -3099,6 +3283,10 @@ extern "C" {
         -> tt_status;
     pub fn tt_linspace(c: *mut tt_ctx, start: *const tt_scalar, end: *const tt_scalar, steps: i64,
         opts: *const tt_linspace_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tril_indices(c: *mut tt_ctx, row: i64, col: i64, offset: i64,
+        opts: *const tt_tril_indices_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_triu_indices(c: *mut tt_ctx, row: i64, col: i64, offset: i64,
+        opts: *const tt_triu_indices_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gather(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gather_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -3392,6 +3580,8 @@ extern "C" {
         opts: *const tt_sum_dim_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_sum_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
         opts: *const tt_sum_dim_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sum_to_size(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_mean(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_mean_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_mean_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
@@ -3646,6 +3836,41 @@ extern "C" {
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_diagonal(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_diagonal_opts,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ravel(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_broadcast_to(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_broadcast_tensors(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_movedim(c: *mut tt_ctx, self_: *const tt_tensor, source: *const i64, n_source: i64,
+        destination: *const i64, n_destination: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_atleast_1d(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_atleast_1d_list(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_atleast_2d(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_atleast_2d_list(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_atleast_3d(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_atleast_3d_list(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_adjoint(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_narrow_copy(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, start: i64,
+        length: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_narrow_copy_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, start: i64,
+        length: i64, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_unfold(c: *mut tt_ctx, self_: *const tt_tensor, dimension: i64, size: i64, step: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_select_scatter(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
+        dim: i64, index: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_slice_scatter(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
+        opts: *const tt_slice_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_slice_scatter_into(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
+        opts: *const tt_slice_scatter_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_diagonal_scatter(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
+        opts: *const tt_diagonal_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_nn_sequential(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_list(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_dict(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;

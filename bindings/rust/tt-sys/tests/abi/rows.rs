@@ -29,6 +29,15 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_chunk_opts, set, dim);
     layout!(out, tt_pad_opts, set, mode, value);
     layout!(out, tt_constant_pad_nd_opts, set, value);
+    layout!(out, tt_tensor_split_opts, set, dim);
+    layout!(out, tt_tensor_split_indices_opts, set, dim);
+    layout!(out, tt_tensor_split_tensor_opts, set, dim);
+    layout!(out, tt_diagflat_opts, set, offset);
+    layout!(out, tt_diag_embed_opts, set, offset, dim1, dim2);
+    layout!(out, tt_meshgrid_opts, set, indexing);
+    layout!(out, tt_combinations_opts, set, with_replacement);
+    layout!(out, tt_repeat_interleave_opts, set, dim, output_size);
+    layout!(out, tt_repeat_interleave_tensor_opts, set, dim, output_size);
     layout!(out, tt_scaled_dot_product_attention_opts, set, dropout_p, is_causal, scale, enable_gqa,
         generator);
     layout!(out, tt_conv1d_opts, set, stride, n_stride, padding, n_padding, dilation, n_dilation,
@@ -59,6 +68,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_full_like_opts, set, dtype, device);
     layout!(out, tt_eye_opts, set, m, dtype, device);
     layout!(out, tt_linspace_opts, set, dtype, device);
+    layout!(out, tt_tril_indices_opts, set, dtype, device);
+    layout!(out, tt_triu_indices_opts, set, dtype, device);
     layout!(out, tt_index_add_opts, set, alpha);
     layout!(out, tt_embedding_opts, set, padding_idx);
     layout!(out, tt_scatter_opts, set, reduce);
@@ -152,6 +163,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_flatten_opts, set, start_dim, end_dim);
     layout!(out, tt_unbind_opts, set, dim);
     layout!(out, tt_diagonal_opts, set, offset, dim1, dim2);
+    layout!(out, tt_slice_scatter_opts, set, dim, start, end, step);
+    layout!(out, tt_diagonal_scatter_opts, set, offset, dim1, dim2);
     layout!(out, tt_nn_linear_opts, set, bias, device, dtype);
     layout!(out, tt_nn_embedding_opts, set, padding_idx, max_norm, norm_type, scale_grad_by_freq,
         sparse, device, dtype);
@@ -340,6 +353,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_SCATTER_NONE);
     constant!(out, TT_SCATTER_ADD);
     constant!(out, TT_SCATTER_MULTIPLY);
+    constant!(out, TT_INDEXING_IJ);
+    constant!(out, TT_INDEXING_XY);
     constant!(out, TT_SIDE_NONE);
     constant!(out, TT_SIDE_LEFT);
     constant!(out, TT_SIDE_RIGHT);
@@ -372,6 +387,19 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_PAD_MODE);
     constant!(out, TT_PAD_VALUE);
     constant!(out, TT_CONSTANT_PAD_ND_VALUE);
+    constant!(out, TT_TENSOR_SPLIT_DIM);
+    constant!(out, TT_TENSOR_SPLIT_INDICES_DIM);
+    constant!(out, TT_TENSOR_SPLIT_TENSOR_DIM);
+    constant!(out, TT_DIAGFLAT_OFFSET);
+    constant!(out, TT_DIAG_EMBED_OFFSET);
+    constant!(out, TT_DIAG_EMBED_DIM1);
+    constant!(out, TT_DIAG_EMBED_DIM2);
+    constant!(out, TT_MESHGRID_INDEXING);
+    constant!(out, TT_COMBINATIONS_WITH_REPLACEMENT);
+    constant!(out, TT_REPEAT_INTERLEAVE_DIM);
+    constant!(out, TT_REPEAT_INTERLEAVE_OUTPUT_SIZE);
+    constant!(out, TT_REPEAT_INTERLEAVE_TENSOR_DIM);
+    constant!(out, TT_REPEAT_INTERLEAVE_TENSOR_OUTPUT_SIZE);
     constant!(out, TT_SCALED_DOT_PRODUCT_ATTENTION_DROPOUT_P);
     constant!(out, TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL);
     constant!(out, TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE);
@@ -442,6 +470,10 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_EYE_DEVICE);
     constant!(out, TT_LINSPACE_DTYPE);
     constant!(out, TT_LINSPACE_DEVICE);
+    constant!(out, TT_TRIL_INDICES_DTYPE);
+    constant!(out, TT_TRIL_INDICES_DEVICE);
+    constant!(out, TT_TRIU_INDICES_DTYPE);
+    constant!(out, TT_TRIU_INDICES_DEVICE);
     constant!(out, TT_INDEX_ADD_ALPHA);
     constant!(out, TT_EMBEDDING_PADDING_IDX);
     constant!(out, TT_SCATTER_REDUCE);
@@ -621,6 +653,13 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_DIAGONAL_OFFSET);
     constant!(out, TT_DIAGONAL_DIM1);
     constant!(out, TT_DIAGONAL_DIM2);
+    constant!(out, TT_SLICE_SCATTER_DIM);
+    constant!(out, TT_SLICE_SCATTER_START);
+    constant!(out, TT_SLICE_SCATTER_END);
+    constant!(out, TT_SLICE_SCATTER_STEP);
+    constant!(out, TT_DIAGONAL_SCATTER_OFFSET);
+    constant!(out, TT_DIAGONAL_SCATTER_DIM1);
+    constant!(out, TT_DIAGONAL_SCATTER_DIM2);
     constant!(out, TT_NN_LINEAR_BIAS);
     constant!(out, TT_NN_LINEAR_DEVICE);
     constant!(out, TT_NN_LINEAR_DTYPE);

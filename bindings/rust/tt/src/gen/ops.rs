@@ -1474,6 +1474,267 @@ impl Tensor {
                 &opts.0, o0))
         }
     }
+    /// Splits self along dim into `sections` views of almost equal size.
+    ///
+    /// - `sections`: number of views, at least 1
+    #[inline]
+    pub fn tensor_split(&self, sections: i64) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_tensor_split(c, self.raw(), sections,
+                std::ptr::null(), outs, cap, n))
+        }
+    }
+    /// Computes [`tensor_split`](Tensor::tensor_split) with options.
+    #[inline]
+    pub fn tensor_split_with(&self, sections: i64, opts: TensorSplitOpts) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_tensor_split(c, self.raw(), sections, &opts.0, outs,
+                cap, n))
+        }
+    }
+    /// Splits self along dim before each of the given indices, which are clipped as those of a
+    /// slice.
+    ///
+    /// - `indices`: positions at which dim is split
+    #[doc(alias = "tensor_split")]
+    #[inline]
+    pub fn tensor_split_indices(&self, indices: &[i64]) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_tensor_split_indices(c, self.raw(),
+                indices.as_ptr(), indices.len() as i64, std::ptr::null(), outs, cap, n))
+        }
+    }
+    /// Computes [`tensor_split_indices`](Tensor::tensor_split_indices) with options.
+    #[doc(alias = "tensor_split")]
+    #[inline]
+    pub fn tensor_split_indices_with(&self, indices: &[i64], opts: TensorSplitIndicesOpts)
+        -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_tensor_split_indices(c, self.raw(),
+                indices.as_ptr(), indices.len() as i64, &opts.0, outs, cap, n))
+        }
+    }
+    /// Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the
+    /// indices.
+    ///
+    /// - `tensor_indices_or_sections`: 0-dim or 1-D int64 tensor
+    #[doc(alias = "tensor_split")]
+    #[inline]
+    pub fn tensor_split_tensor(&self, tensor_indices_or_sections: &Tensor) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_tensor_split_tensor(c, self.raw(),
+                tensor_indices_or_sections.raw(), std::ptr::null(), outs, cap, n))
+        }
+    }
+    /// Computes [`tensor_split_tensor`](Tensor::tensor_split_tensor) with options.
+    #[doc(alias = "tensor_split")]
+    #[inline]
+    pub fn tensor_split_tensor_with(&self, tensor_indices_or_sections: &Tensor,
+        opts: TensorSplitTensorOpts) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_tensor_split_tensor(c, self.raw(),
+                tensor_indices_or_sections.raw(), &opts.0, outs, cap, n))
+        }
+    }
+    /// Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along
+    /// its only dimension.
+    ///
+    /// - `sections`: number of views; must divide the size
+    #[inline]
+    pub fn hsplit(&self, sections: i64) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_hsplit(c, self.raw(), sections, outs, cap, n))
+        }
+    }
+    /// Splits self horizontally before each of the given indices.
+    ///
+    /// - `indices`: positions at which the dimension is split
+    #[doc(alias = "hsplit")]
+    #[inline]
+    pub fn hsplit_indices(&self, indices: &[i64]) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_hsplit_indices(c, self.raw(), indices.as_ptr(),
+                indices.len() as i64, outs, cap, n))
+        }
+    }
+    /// Splits self vertically, along dimension 0, into views of equal size. self has at least 2
+    /// dimensions.
+    ///
+    /// - `sections`: number of views; must divide the size
+    #[inline]
+    pub fn vsplit(&self, sections: i64) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_vsplit(c, self.raw(), sections, outs, cap, n))
+        }
+    }
+    /// Splits self vertically before each of the given indices.
+    ///
+    /// - `indices`: positions at which the dimension is split
+    #[doc(alias = "vsplit")]
+    #[inline]
+    pub fn vsplit_indices(&self, indices: &[i64]) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_vsplit_indices(c, self.raw(), indices.as_ptr(),
+                indices.len() as i64, outs, cap, n))
+        }
+    }
+    /// Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
+    ///
+    /// - `sections`: number of views; must divide the size
+    #[inline]
+    pub fn dsplit(&self, sections: i64) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_dsplit(c, self.raw(), sections, outs, cap, n))
+        }
+    }
+    /// Splits self along dimension 2 before each of the given indices.
+    ///
+    /// - `indices`: positions at which the dimension is split
+    #[doc(alias = "dsplit")]
+    #[inline]
+    pub fn dsplit_indices(&self, indices: &[i64]) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_dsplit_indices(c, self.raw(), indices.as_ptr(),
+                indices.len() as i64, outs, cap, n))
+        }
+    }
+    /// Returns a copy with the order of the columns, dimension 1, reversed.
+    #[inline]
+    pub fn fliplr(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fliplr(c, self.raw(), o0)) }
+    }
+    /// Returns a copy with the order of the rows, dimension 0, reversed.
+    #[inline]
+    pub fn flipud(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_flipud(c, self.raw(), o0)) }
+    }
+    /// Returns a copy rotated by k quarter turns in the plane of two dimensions, from the first
+    /// towards the second.
+    ///
+    /// - `k`: number of quarter turns; may be negative
+    /// - `dims`: the two dimensions; an empty list: the first two
+    #[inline]
+    pub fn rot90(&self, k: i64, dims: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_rot90(c, self.raw(), k, dims.as_ptr(), dims.len() as i64, o0))
+        }
+    }
+    /// Returns a copy of the diagonal of a matrix, or the matrix with a vector as its diagonal and
+    /// zeros elsewhere.
+    ///
+    /// - `diagonal`: 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it
+    #[inline]
+    pub fn diag(&self, diagonal: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diag(c, self.raw(), diagonal, o0)) }
+    }
+    /// Computes [`diag`](Tensor::diag), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn diag_into(&self, diagonal: i64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_diag_into(c, self.raw(), diagonal, dst.raw())) }
+    }
+    /// Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
+    #[inline]
+    pub fn diagflat(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diagflat(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`diagflat`](Tensor::diagflat) with options.
+    #[inline]
+    pub fn diagflat_with(&self, opts: DiagflatOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diagflat(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of
+    /// self; they are zero elsewhere.
+    #[inline]
+    pub fn diag_embed(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diag_embed(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`diag_embed`](Tensor::diag_embed) with options.
+    #[inline]
+    pub fn diag_embed_with(&self, opts: DiagEmbedOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diag_embed(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Returns all combinations of r elements of a vector, one per row, in the order of the
+    /// elements.
+    ///
+    /// - `input`: (n)
+    /// - `r`: number of elements of a combination
+    #[inline]
+    pub fn combinations(&self, r: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_combinations(c, self.raw(), r, std::ptr::null(), o0)) }
+    }
+    /// Computes [`combinations`](Tensor::combinations) with options.
+    #[inline]
+    pub fn combinations_with(&self, r: i64, opts: CombinationsOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_combinations(c, self.raw(), r, &opts.0, o0)) }
+    }
+    /// Repeats each element, or each slice of dim, `repeats` times.
+    ///
+    /// - `repeats`: number of copies
+    #[inline]
+    pub fn repeat_interleave(&self, repeats: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_repeat_interleave(c, self.raw(), repeats, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`repeat_interleave`](Tensor::repeat_interleave) with options.
+    #[inline]
+    pub fn repeat_interleave_with(&self, repeats: i64, opts: RepeatInterleaveOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_repeat_interleave(c, self.raw(), repeats, &opts.0, o0)) }
+    }
+    /// Repeats each element, or each slice of dim, as often as repeats says.
+    ///
+    /// - `repeats`: numbers of copies, an integer tensor: 1-D with one entry for each slice, or
+    ///   with a single one for all
+    #[doc(alias = "repeat_interleave")]
+    #[inline]
+    pub fn repeat_interleave_tensor(&self, repeats: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_repeat_interleave_tensor(c, self.raw(), repeats.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`repeat_interleave_tensor`](Tensor::repeat_interleave_tensor) with options.
+    #[doc(alias = "repeat_interleave")]
+    #[inline]
+    pub fn repeat_interleave_tensor_with(&self, repeats: &Tensor, opts: RepeatInterleaveTensorOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_repeat_interleave_tensor(c, self.raw(), repeats.raw(), &opts.0,
+                o0))
+        }
+    }
 }
 
 /// # Attention
@@ -4878,6 +5139,16 @@ impl Tensor {
                 dst.raw()))
         }
     }
+    /// Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
+    ///
+    /// - `size`: sizes of the result; must broadcast to the shape of self
+    #[inline]
+    pub fn sum_to_size(&self, size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_sum_to_size(c, self.raw(), size.as_ptr(), size.len() as i64, o0))
+        }
+    }
     /// Computes the mean of all elements.
     #[inline]
     pub fn mean(&self) -> Result<Tensor> {
@@ -7086,6 +7357,165 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_diagonal(c, self.raw(), &opts.0, o0)) }
     }
+    /// Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
+    #[inline]
+    pub fn ravel(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_ravel(c, self.raw(), o0)) }
+    }
+    /// Returns a view of self broadcast to a shape. It is expand as a function.
+    ///
+    /// - `size`: sizes of the view; -1 keeps a size
+    #[inline]
+    pub fn broadcast_to(&self, size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_broadcast_to(c, self.raw(), size.as_ptr(), size.len() as i64, o0))
+        }
+    }
+    /// Returns a view in which dimension source\[i\] has become dimension destination\[i\]. The
+    /// others keep their order.
+    ///
+    /// - `source`: dimensions to move
+    /// - `destination`: their new positions, as many as in source
+    #[inline]
+    pub fn movedim(&self, source: &[i64], destination: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_movedim(c, self.raw(), source.as_ptr(), source.len() as i64,
+                destination.as_ptr(), destination.len() as i64, o0))
+        }
+    }
+    /// Returns self with at least 1 dimension.
+    #[inline]
+    pub fn atleast_1d(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_atleast_1d(c, self.raw(), o0)) }
+    }
+    /// Returns self with at least 2 dimensions. A vector becomes a row.
+    #[inline]
+    pub fn atleast_2d(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_atleast_2d(c, self.raw(), o0)) }
+    }
+    /// Returns self with at least 3 dimensions.
+    #[inline]
+    pub fn atleast_3d(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_atleast_3d(c, self.raw(), o0)) }
+    }
+    /// Returns the conjugate transpose of the matrices in the last two dimensions: a view if they
+    /// are real.
+    #[inline]
+    pub fn adjoint(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_adjoint(c, self.raw(), o0)) }
+    }
+    /// Returns a copy of the indices start … start + length - 1 of dim.
+    ///
+    /// - `dim`: dimension to narrow
+    /// - `start`: first index; negative values count from the end
+    /// - `length`: number of indices
+    #[inline]
+    pub fn narrow_copy(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_narrow_copy(c, self.raw(), dim, start, length, o0)) }
+    }
+    /// Computes [`narrow_copy`](Tensor::narrow_copy), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn narrow_copy_into(&self, dim: i64, start: i64, length: i64, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_narrow_copy_into(c, self.raw(), dim, start, length, dst.raw())) }
+    }
+    /// Returns a view of all windows of `size` neighbours along a dimension, `step` apart. The
+    /// windows are the last dimension.
+    ///
+    /// - `dimension`: dimension to unfold
+    /// - `size`: length of a window
+    /// - `step`: distance between windows, at least 1
+    #[inline]
+    pub fn unfold(&self, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_unfold(c, self.raw(), dimension, size, step, o0)) }
+    }
+    /// Returns a copy of self in which index `index` of dim is replaced by src.
+    ///
+    /// - `src`: values to write: the shape of self without dim
+    /// - `dim`: dimension to index
+    /// - `index`: position along dim; negative values count from the end
+    #[inline]
+    pub fn select_scatter(&self, src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_select_scatter(c, self.raw(), src.raw(), dim, index, o0)) }
+    }
+    /// Returns a copy of self in which every step-th index of dim from start up to, but not
+    /// including, end is replaced by src.
+    ///
+    /// - `src`: values to write, of the shape of that slice
+    #[inline]
+    pub fn slice_scatter(&self, src: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_slice_scatter(c, self.raw(), src.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`slice_scatter`](Tensor::slice_scatter) with options.
+    #[inline]
+    pub fn slice_scatter_with(&self, src: &Tensor, opts: SliceScatterOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_slice_scatter(c, self.raw(), src.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`slice_scatter`](Tensor::slice_scatter), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn slice_scatter_into(&self, src: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_slice_scatter_into(c, self.raw(), src.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`slice_scatter`](Tensor::slice_scatter) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn slice_scatter_with_into(&self, src: &Tensor, opts: SliceScatterOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_slice_scatter_into(c, self.raw(), src.raw(), &opts.0, dst.raw()))
+        }
+    }
+    /// Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2
+    /// are replaced by src.
+    ///
+    /// - `src`: values to write, of the shape of diagonal(self, offset, dim1, dim2)
+    #[inline]
+    pub fn diagonal_scatter(&self, src: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_diagonal_scatter(c, self.raw(), src.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`diagonal_scatter`](Tensor::diagonal_scatter) with options.
+    #[inline]
+    pub fn diagonal_scatter_with(&self, src: &Tensor, opts: DiagonalScatterOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diagonal_scatter(c, self.raw(), src.raw(), &opts.0, o0)) }
+    }
 }
 
 /// Raises a number to the power of each element of exponent.
@@ -7221,6 +7651,161 @@ pub unsafe fn stack_with_into(tensors: &[impl Borrow<Tensor>], opts: StackOpts, 
             &opts.0, dst.raw()))
     }
 }
+/// Concatenates tensors horizontally: along dimension 1, or along dimension 0 if they have at
+/// most one.
+///
+/// - `tensors`: at least one tensor
+#[inline]
+pub fn hstack(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_hstack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            o0))
+    }
+}
+/// Computes [`hstack`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn hstack_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
+    let tensors = raw_list(tensors);
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe {
+        call(|c| sys::tt_hstack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            dst.raw()))
+    }
+}
+/// Concatenates tensors vertically: along dimension 0, where tensors with at most one dimension
+/// are rows.
+///
+/// - `tensors`: at least one tensor
+#[inline]
+pub fn vstack(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_vstack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            o0))
+    }
+}
+/// Computes [`vstack`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn vstack_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
+    let tensors = raw_list(tensors);
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe {
+        call(|c| sys::tt_vstack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            dst.raw()))
+    }
+}
+/// Concatenates tensors along dimension 2. Each is seen as by atleast_3d.
+///
+/// - `tensors`: at least one tensor
+#[inline]
+pub fn dstack(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_dstack(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            o0))
+    }
+}
+/// Computes [`dstack`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn dstack_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
+    let tensors = raw_list(tensors);
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe {
+        call(|c| sys::tt_dstack_into(c, tensors.as_ptr() as *const *const _, tensors.len() as i64,
+            dst.raw()))
+    }
+}
+/// Concatenates tensors along dimension 1, where tensors with at most one dimension are
+/// columns.
+///
+/// - `tensors`: at least one tensor
+#[inline]
+pub fn column_stack(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_column_stack(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, o0))
+    }
+}
+/// Computes [`column_stack`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn column_stack_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
+    let tensors = raw_list(tensors);
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe {
+        call(|c| sys::tt_column_stack_into(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, dst.raw()))
+    }
+}
+/// Returns a matrix with the given matrices along the diagonal and zeros elsewhere. Vectors are
+/// rows.
+///
+/// - `tensors`: at least one tensor, each with at most 2 dimensions
+#[inline]
+pub fn block_diag(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_block_diag(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, o0))
+    }
+}
+/// Returns the coordinates of a grid: for each vector a view in which it varies along its own
+/// dimension.
+///
+/// - `tensors`: vectors of one dtype; a 0-dim tensor has length 1
+#[inline]
+pub fn meshgrid(tensors: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call_list(|c, outs, cap, n| sys::tt_meshgrid(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, std::ptr::null(), outs, cap, n))
+    }
+}
+/// Computes [`meshgrid`] with options.
+#[inline]
+pub fn meshgrid_with(tensors: &[impl Borrow<Tensor>], opts: MeshgridOpts) -> Result<Vec<Tensor>> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call_list(|c, outs, cap, n| sys::tt_meshgrid(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, &opts.0, outs, cap, n))
+    }
+}
+/// Returns all combinations of one element from each vector, one per row.
+///
+/// - `tensors`: vectors of one dtype
+#[inline]
+pub fn cartesian_prod(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_cartesian_prod(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, o0))
+    }
+}
 /// Returns an uninitialized tensor.
 #[inline]
 pub fn empty(size: &[i64]) -> Result<Tensor> {
@@ -7345,6 +7930,42 @@ pub fn linspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i6
     let end = end.into().raw();
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_linspace(c, &start, &end, steps, &opts.0, o0)) }
+}
+/// Returns the indices of the lower triangle of a matrix in row-major order: the rows, then the
+/// columns.
+///
+/// - `row`: number of rows
+/// - `col`: number of columns
+/// - `offset`: the diagonal that bounds the triangle. 0: the main one; k \> 0: the k-th above
+///   it; k \< 0: the k-th below it
+#[inline]
+pub fn tril_indices(row: i64, col: i64, offset: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_tril_indices(c, row, col, offset, std::ptr::null(), o0)) }
+}
+/// Computes [`tril_indices`] with options.
+#[inline]
+pub fn tril_indices_with(row: i64, col: i64, offset: i64, opts: TrilIndicesOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_tril_indices(c, row, col, offset, &opts.0, o0)) }
+}
+/// Returns the indices of the upper triangle of a matrix in row-major order: the rows, then the
+/// columns.
+///
+/// - `row`: number of rows
+/// - `col`: number of columns
+/// - `offset`: the diagonal that bounds the triangle. 0: the main one; k \> 0: the k-th above
+///   it; k \< 0: the k-th below it
+#[inline]
+pub fn triu_indices(row: i64, col: i64, offset: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_triu_indices(c, row, col, offset, std::ptr::null(), o0)) }
+}
+/// Computes [`triu_indices`] with options.
+#[inline]
+pub fn triu_indices_with(row: i64, col: i64, offset: i64, opts: TriuIndicesOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_triu_indices(c, row, col, offset, &opts.0, o0)) }
 }
 /// Sums products of the elements of operands along the dimensions that equation specifies, in
 /// Einstein notation.
@@ -7495,4 +8116,50 @@ pub fn randperm(n: i64) -> Result<Tensor> {
 pub fn randperm_with(n: i64, opts: RandpermOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_randperm(c, n, &opts.0, o0)) }
+}
+/// Returns views of the tensors, broadcast to their common shape.
+///
+/// - `tensors`: at least one tensor
+#[inline]
+pub fn broadcast_tensors(tensors: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call_list(|c, outs, cap,
+            n| sys::tt_broadcast_tensors(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, outs, cap, n))
+    }
+}
+/// Returns each tensor with at least 1 dimension.
+#[doc(alias = "atleast_1d")]
+#[inline]
+pub fn atleast_1d_list(tensors: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call_list(|c, outs, cap, n| sys::tt_atleast_1d_list(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, outs, cap, n))
+    }
+}
+/// Returns each tensor with at least 2 dimensions. A vector becomes a row.
+#[doc(alias = "atleast_2d")]
+#[inline]
+pub fn atleast_2d_list(tensors: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call_list(|c, outs, cap, n| sys::tt_atleast_2d_list(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, outs, cap, n))
+    }
+}
+/// Returns each tensor with at least 3 dimensions.
+#[doc(alias = "atleast_3d")]
+#[inline]
+pub fn atleast_3d_list(tensors: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call_list(|c, outs, cap, n| sys::tt_atleast_3d_list(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, outs, cap, n))
+    }
 }

@@ -326,6 +326,187 @@ impl ConstantPadNdOpts {
     }
 }
 
+/// Options of `tensor_split`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TensorSplitOpts(pub(crate) sys::tt_tensor_split_opts);
+impl TensorSplitOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TensorSplitOpts {
+        Self::default()
+    }
+    /// Dimension to split; default: 0.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> TensorSplitOpts {
+        self.0.set |= sys::TT_TENSOR_SPLIT_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `tensor_split_indices`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TensorSplitIndicesOpts(pub(crate) sys::tt_tensor_split_indices_opts);
+impl TensorSplitIndicesOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TensorSplitIndicesOpts {
+        Self::default()
+    }
+    /// Dimension to split; default: 0.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> TensorSplitIndicesOpts {
+        self.0.set |= sys::TT_TENSOR_SPLIT_INDICES_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `tensor_split_tensor`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TensorSplitTensorOpts(pub(crate) sys::tt_tensor_split_tensor_opts);
+impl TensorSplitTensorOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TensorSplitTensorOpts {
+        Self::default()
+    }
+    /// Dimension to split; default: 0.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> TensorSplitTensorOpts {
+        self.0.set |= sys::TT_TENSOR_SPLIT_TENSOR_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `diagflat`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiagflatOpts(pub(crate) sys::tt_diagflat_opts);
+impl DiagflatOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> DiagflatOpts {
+        Self::default()
+    }
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0.
+    #[must_use]
+    pub fn offset(mut self, value: i64) -> DiagflatOpts {
+        self.0.set |= sys::TT_DIAGFLAT_OFFSET;
+        self.0.offset = value;
+        self
+    }
+}
+
+/// Options of `diag_embed`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiagEmbedOpts(pub(crate) sys::tt_diag_embed_opts);
+impl DiagEmbedOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> DiagEmbedOpts {
+        Self::default()
+    }
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0.
+    #[must_use]
+    pub fn offset(mut self, value: i64) -> DiagEmbedOpts {
+        self.0.set |= sys::TT_DIAG_EMBED_OFFSET;
+        self.0.offset = value;
+        self
+    }
+    /// Dimension of the rows in the result; default: -2.
+    #[must_use]
+    pub fn dim1(mut self, value: i64) -> DiagEmbedOpts {
+        self.0.set |= sys::TT_DIAG_EMBED_DIM1;
+        self.0.dim1 = value;
+        self
+    }
+    /// Dimension of the columns in the result; default: -1.
+    #[must_use]
+    pub fn dim2(mut self, value: i64) -> DiagEmbedOpts {
+        self.0.set |= sys::TT_DIAG_EMBED_DIM2;
+        self.0.dim2 = value;
+        self
+    }
+}
+
+/// Options of `meshgrid`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MeshgridOpts(pub(crate) sys::tt_meshgrid_opts);
+impl MeshgridOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MeshgridOpts {
+        Self::default()
+    }
+    /// Ij: tensor i is dimension i; xy: the first two dimensions are swapped; default: "ij".
+    #[must_use]
+    pub fn indexing(mut self, value: Indexing) -> MeshgridOpts {
+        self.0.set |= sys::TT_MESHGRID_INDEXING;
+        self.0.indexing = value as i32;
+        self
+    }
+}
+
+/// Options of `combinations`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CombinationsOpts(pub(crate) sys::tt_combinations_opts);
+impl CombinationsOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CombinationsOpts {
+        Self::default()
+    }
+    /// Whether an element may occur several times; default: false.
+    #[must_use]
+    pub fn with_replacement(mut self, value: bool) -> CombinationsOpts {
+        self.0.set |= sys::TT_COMBINATIONS_WITH_REPLACEMENT;
+        self.0.with_replacement = value as i32;
+        self
+    }
+}
+
+/// Options of `repeat_interleave`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RepeatInterleaveOpts(pub(crate) sys::tt_repeat_interleave_opts);
+impl RepeatInterleaveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RepeatInterleaveOpts {
+        Self::default()
+    }
+    /// Dimension along which slices are repeated; default: self is flattened.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> RepeatInterleaveOpts {
+        self.0.set |= sys::TT_REPEAT_INTERLEAVE_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Size of the result in dim, if it is known; it is checked; default: none.
+    #[must_use]
+    pub fn output_size(mut self, value: i64) -> RepeatInterleaveOpts {
+        self.0.set |= sys::TT_REPEAT_INTERLEAVE_OUTPUT_SIZE;
+        self.0.output_size = value;
+        self
+    }
+}
+
+/// Options of `repeat_interleave_tensor`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RepeatInterleaveTensorOpts(pub(crate) sys::tt_repeat_interleave_tensor_opts);
+impl RepeatInterleaveTensorOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RepeatInterleaveTensorOpts {
+        Self::default()
+    }
+    /// Dimension along which slices are repeated; default: self is flattened.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> RepeatInterleaveTensorOpts {
+        self.0.set |= sys::TT_REPEAT_INTERLEAVE_TENSOR_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Size of the result in dim, if it is known; it is checked; default: none.
+    #[must_use]
+    pub fn output_size(mut self, value: i64) -> RepeatInterleaveTensorOpts {
+        self.0.set |= sys::TT_REPEAT_INTERLEAVE_TENSOR_OUTPUT_SIZE;
+        self.0.output_size = value;
+        self
+    }
+}
+
 /// Options of `scaled_dot_product_attention`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScaledDotProductAttentionOpts<'a>(pub(crate) sys::tt_scaled_dot_product_attention_opts,
@@ -1078,6 +1259,54 @@ impl LinspaceOpts {
     #[must_use]
     pub fn device(mut self, value: Device) -> LinspaceOpts {
         self.0.set |= sys::TT_LINSPACE_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `tril_indices`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TrilIndicesOpts(pub(crate) sys::tt_tril_indices_opts);
+impl TrilIndicesOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TrilIndicesOpts {
+        Self::default()
+    }
+    /// Int64 or int32; default: int64.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> TrilIndicesOpts {
+        self.0.set |= sys::TT_TRIL_INDICES_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> TrilIndicesOpts {
+        self.0.set |= sys::TT_TRIL_INDICES_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `triu_indices`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TriuIndicesOpts(pub(crate) sys::tt_triu_indices_opts);
+impl TriuIndicesOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TriuIndicesOpts {
+        Self::default()
+    }
+    /// Int64 or int32; default: int64.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> TriuIndicesOpts {
+        self.0.set |= sys::TT_TRIU_INDICES_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> TriuIndicesOpts {
+        self.0.set |= sys::TT_TRIU_INDICES_DEVICE;
         self.0.device = value.raw();
         self
     }
@@ -3238,6 +3467,75 @@ impl DiagonalOpts {
     #[must_use]
     pub fn dim2(mut self, value: i64) -> DiagonalOpts {
         self.0.set |= sys::TT_DIAGONAL_DIM2;
+        self.0.dim2 = value;
+        self
+    }
+}
+
+/// Options of `slice_scatter`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SliceScatterOpts(pub(crate) sys::tt_slice_scatter_opts);
+impl SliceScatterOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> SliceScatterOpts {
+        Self::default()
+    }
+    /// Dimension to slice; default: 0.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> SliceScatterOpts {
+        self.0.set |= sys::TT_SLICE_SCATTER_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// First index; default: the first.
+    #[must_use]
+    pub fn start(mut self, value: i64) -> SliceScatterOpts {
+        self.0.set |= sys::TT_SLICE_SCATTER_START;
+        self.0.start = value;
+        self
+    }
+    /// End of the indices, which it excludes; default: the size of dim.
+    #[must_use]
+    pub fn end(mut self, value: i64) -> SliceScatterOpts {
+        self.0.set |= sys::TT_SLICE_SCATTER_END;
+        self.0.end = value;
+        self
+    }
+    /// Difference between indices, at least 1; default: 1.
+    #[must_use]
+    pub fn step(mut self, value: i64) -> SliceScatterOpts {
+        self.0.set |= sys::TT_SLICE_SCATTER_STEP;
+        self.0.step = value;
+        self
+    }
+}
+
+/// Options of `diagonal_scatter`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiagonalScatterOpts(pub(crate) sys::tt_diagonal_scatter_opts);
+impl DiagonalScatterOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> DiagonalScatterOpts {
+        Self::default()
+    }
+    /// 0: the main diagonal; k \> 0: the k-th above it; k \< 0: the k-th below it; default: 0.
+    #[must_use]
+    pub fn offset(mut self, value: i64) -> DiagonalScatterOpts {
+        self.0.set |= sys::TT_DIAGONAL_SCATTER_OFFSET;
+        self.0.offset = value;
+        self
+    }
+    /// Dimension of the rows; default: 0.
+    #[must_use]
+    pub fn dim1(mut self, value: i64) -> DiagonalScatterOpts {
+        self.0.set |= sys::TT_DIAGONAL_SCATTER_DIM1;
+        self.0.dim1 = value;
+        self
+    }
+    /// Dimension of the columns; default: 1.
+    #[must_use]
+    pub fn dim2(mut self, value: i64) -> DiagonalScatterOpts {
+        self.0.set |= sys::TT_DIAGONAL_SCATTER_DIM2;
         self.0.dim2 = value;
         self
     }

@@ -302,6 +302,26 @@ impl Scatter {
     }
 }
 
+/// In which order a grid has its dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Indexing {
+    Ij = 0,
+    Xy = 1,
+}
+impl Indexing {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Indexing> {
+        Some(match raw {
+            0 => Indexing::Ij,
+            1 => Indexing::Xy,
+            _ => return None,
+        })
+    }
+}
+
 /// On which side of equal elements a value is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
