@@ -194,6 +194,8 @@ def wrapper(op, f, v):
         )
         lines += [f"  if ({checks}) fail_into_grad();", f"  {pass_on};", "}"]
         return lines
+    if v == "_":
+        lines.append(f"  check_tracked({op.args[0].name});")
     if f.list_input:
         lines.append(f"  if (!{needs[0]}) return {pass_on};")
     else:

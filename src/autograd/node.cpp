@@ -158,6 +158,7 @@ static TT_INLINE void link(const NodeRef& node, Tensor& t, uint32_t nr) noexcept
   t.grad_fn = NodeRef(node).leak();
   t.output_nr = nr;
   t.keys |= bit(kKeyAutograd);
+  t.flags = uint16_t(t.flags & ~kUntrackedView);
   update_min_topo(n);
 }
 void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept { link(node, t, nr); }

@@ -158,7 +158,18 @@ static NodeRef copy_slices_node(const Tensor& self, const Tensor& base, const No
   return slices;
 }
 
+void fail_untracked_view() {
+  fail_arg(TT_AUTOGRAD, "self",
+           "self is a view of a tensor that requires a gradient, made while gradients were not "
+           "recorded: it must not be written in place while they are. Make the view and write it "
+           "both with or both without recording");
+}
+
 NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
+  if (self.flags & kOneOfViews)
+    fail_arg(TT_AUTOGRAD, "self",
+             "self is one of the views that a call returned (split, chunk, unbind): it must not be "
+             "written in place while gradients are recorded");
   const Tensor* base = live_base(self);
   const Tensor& owner = base ? *base : self;
   if ((owner.flags & kRequiresGrad) && !owner.grad_fn)

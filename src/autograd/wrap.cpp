@@ -22,6 +22,7 @@ static constinit const NodeType kOverwriteType = {"overwrite", overwrite_apply, 
                                                   false};
 
 NodeRef prepare_overwrite(Tensor& self) {
+  check_tracked(self);
   if (!needs_grad(self)) return {};
   NodeRef node = new_node(&kOverwriteType, 1, 1);
   as_node(node).released = false;

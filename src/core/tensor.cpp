@@ -271,6 +271,7 @@ TensorRef leave_base(Tensor& t) noexcept {
     ref_inc(&t.storage->refs);
     t.flags = uint16_t(t.flags & ~kBorrowedStorage);
   }
+  t.flags = uint16_t(t.flags & ~kNoInplaceViews);
   TensorRef base = TensorRef::adopt(t.base);
   __atomic_store_n(&t.base, nullptr, __ATOMIC_RELAXED);
   return base;

@@ -70,7 +70,11 @@ enum TensorFlags : uint16_t {
   kBorrowedStorage =
       16,  // the storage is embedded in the block of base, which keeps it alive; the view has no
            // reference of its own
+  kUntrackedView = 32,  // made without recording, of a tensor that requires a gradient
+  kOneOfViews = 64,     // one of the views that a single call returned
 };
+// Views that must not be written in place while gradients are recorded; their views neither.
+constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews;
 
 struct Tensor {
   uint32_t tag;

@@ -115,7 +115,7 @@ TensorList split_with_sizes(Call, const Tensor& self, Ints split_sizes, int64_t 
   int64_t from = 0;
   for (int64_t s : split_sizes) {
     sizes[d] = s;
-    out.push_back(make_view(self, sizes, self.strides(), self.address(d, from)));
+    out.push_back(make_one_of_views(self, sizes, self.strides(), self.address(d, from)));
     from += s;
   }
   return out;

@@ -37,13 +37,36 @@ void check_writable(const Tensor& t, const char* arg) {
 
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
 
+static bool has_history(const Tensor* t) {
+  return t && (__atomic_load_n(&t->grad_fn, __ATOMIC_RELAXED) || (t->flags & kRequiresGrad));
+}
+
+// Makes a view that autograd does not know.
+static TensorRef make_untracked(const Tensor& src, Ints sizes, Ints strides, char* data,
+                                Dtype dtype) {
+  TensorRef v = new_alias(src, sizes, strides, data, dtype);
+  if (!(src.keys & bit(kKeyAutograd))) return v;
+  const Tensor* base = __atomic_load_n(&src.base, __ATOMIC_RELAXED);
+  if ((src.flags & kUntrackedView) || has_history(&src) || has_history(base)) {
+    v->flags |= kUntrackedView;
+    v->keys |= bit(kKeyAutograd);
+  }
+  return v;
+}
+
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype) {
-  if (ctx().exclude & bit(kKeyAutograd)) return new_alias(src, sizes, strides, data, dtype);
+  if (ctx().exclude & bit(kKeyAutograd)) return make_untracked(src, sizes, strides, data, dtype);
   if (TT_UNLIKELY(!__atomic_load_n(&op_of_views, __ATOMIC_RELAXED)))
     __atomic_store_n(&op_of_views, &op_as_strided, __ATOMIC_RELAXED);
   TensorRef v = new_view(src, sizes, strides, data, dtype, src.base ? *src.base : src);
   v->keys |= bit(kKeyAutograd);
   v->view_version = v->version();
+  v->flags |= src.flags & kNoInplaceViews;
+  return v;
+}
+TensorRef make_one_of_views(const Tensor& src, Ints sizes, Ints strides, char* data) {
+  TensorRef v = make_view(src, sizes, strides, data);
+  v->flags |= kOneOfViews;
   return v;
 }
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data) {

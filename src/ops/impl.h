@@ -22,6 +22,8 @@ void check_writable(const Tensor& t, const char* arg);
 // Makes a view of src with this geometry; it is linked to its base if gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
+// The same for one of the views that a call returns.
+TensorRef make_one_of_views(const Tensor& src, Ints sizes, Ints strides, char* data);
 // &op_as_strided once a view has been made, else NULL. Autograd rebuilds the nodes of stale views
 // with it. A pointer, so that a program without views links neither as_strided nor its gradient.
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;

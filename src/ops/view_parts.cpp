@@ -48,7 +48,7 @@ TensorList unbind(Call, const Tensor& self, int64_t dim) {
   TensorList out;
   out.reserve(self.size(d));
   for (int64_t i = 0; i < self.size(d); i++)
-    out.push_back(make_view(self, sizes, strides, self.address(d, i)));
+    out.push_back(make_one_of_views(self, sizes, strides, self.address(d, i)));
   return out;
 }
 

@@ -56,6 +56,7 @@ constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl,
                                                       native_hardtanh_autograd);
 static void native_hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_native_hardtanh_, c.keys & kBelowAutograd, input, min_val,
                                max_val);
@@ -223,6 +224,7 @@ static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu",
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&,
     double>(&leaky_relu_schema, leaky_relu_impl, leaky_relu_autograd);
 static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_leaky_relu_, c.keys & kBelowAutograd, input, negative_slope);
   NodeRef node = new_node(&leaky_relu_type, 1, 1);
@@ -340,6 +342,7 @@ static constexpr OpSchema elu_schema =
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&,
     double>(&elu_schema, elu_impl, elu_autograd);
 static void elu__autograd(Call c, Tensor& input, double alpha) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_elu_, c.keys & kBelowAutograd, input, alpha);
   NodeRef node = new_node(&elu_type, 1, 1);
@@ -654,6 +657,7 @@ static constexpr OpSchema silu_schema = {"silu", "silu", "silu(input: Tensor) ->
 constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema,
     silu_impl, silu_autograd);
 static void silu__autograd(Call c, Tensor& input) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_silu_, c.keys & kBelowAutograd, input);
   NodeRef node = new_node(&silu_type, 1, 1);
@@ -758,6 +762,7 @@ static constexpr OpSchema mish_schema = {"mish", "mish", "mish(input: Tensor) ->
 constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema,
     mish_impl, mish_autograd);
 static void mish__autograd(Call c, Tensor& input) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_mish_, c.keys & kBelowAutograd, input);
   NodeRef node = new_node(&mish_type, 1, 1);
@@ -1090,6 +1095,7 @@ static constexpr OpSchema hardswish_schema = {"hardswish", "hardswish",
 constinit Op<TensorRef(const Tensor&)> op_hardswish =
     make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, hardswish_autograd);
 static void hardswish__autograd(Call c, Tensor& input) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardswish_, c.keys & kBelowAutograd, input);
   NodeRef node = new_node(&hardswish_type, 1, 1);
@@ -1198,6 +1204,7 @@ static constexpr OpSchema hardsigmoid_schema = {"hardsigmoid", "hardsigmoid",
 constinit Op<TensorRef(const Tensor&)> op_hardsigmoid =
     make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl, hardsigmoid_autograd);
 static void hardsigmoid__autograd(Call c, Tensor& input) {
+  check_tracked(input);
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardsigmoid_, c.keys & kBelowAutograd, input);
   NodeRef node = new_node(&hardsigmoid_type, 1, 1);
@@ -1394,6 +1401,7 @@ static constexpr OpSchema relu_schema = {"relu", "relu", "relu(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema,
     relu_impl, relu_autograd);
 static void relu__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_relu_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&relu_type, 1, 1);

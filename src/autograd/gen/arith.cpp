@@ -54,6 +54,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
     add_autograd);
 static void add__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_add_, c.keys & kBelowAutograd, self, other, alpha);
@@ -128,6 +129,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scal
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
     add_scalar_impl, add_scalar_autograd);
 static void add_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_add_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   NodeRef node = new_node(&add_scalar_type, 1, 1);
@@ -206,6 +208,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
     sub_autograd);
 static void sub__autograd(Call c, Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_sub_, c.keys & kBelowAutograd, self, other, alpha);
@@ -280,6 +283,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scal
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
     sub_scalar_impl, sub_scalar_autograd);
 static void sub_scalar__autograd(Call c, Tensor& self, const Scalar& other, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sub_scalar_, c.keys & kBelowAutograd, self, other, alpha);
   NodeRef node = new_node(&sub_scalar_type, 1, 1);
@@ -446,6 +450,7 @@ static constexpr OpSchema mul_schema = {"mul", "mul", "mul(self: Tensor, other: 
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mul_schema, mul_impl, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_mul_, c.keys & kBelowAutograd, self, other);
@@ -517,6 +522,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
                                                      mul_scalar_autograd);
 static void mul_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mul_scalar_, c.keys & kBelowAutograd, self, other);
   NodeRef node = new_node(&mul_scalar_type, 1, 1);
@@ -599,6 +605,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl,
                                                      div_true_autograd);
 static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_div_true_, c.keys & kBelowAutograd, self, other);
@@ -671,6 +678,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
                                                      div_true_scalar_autograd);
 static void div_true_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_true_scalar_, c.keys & kBelowAutograd, self, other);
   NodeRef node = new_node(&div_true_scalar_type, 1, 1);
@@ -747,6 +755,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl,
                                                      div_floor_autograd);
 static void div_floor__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_div_floor_, c.keys & kBelowAutograd, self, other);
@@ -815,6 +824,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar =
                                                      div_floor_scalar_impl,
                                                      div_floor_scalar_autograd);
 static void div_floor_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_floor_scalar_, c.keys & kBelowAutograd, self, other);
   NodeRef node = new_node(&div_floor_scalar_type, 1, 1);
@@ -890,6 +900,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl,
                                                      div_trunc_autograd);
 static void div_trunc__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_div_trunc_, c.keys & kBelowAutograd, self, other);
@@ -958,6 +969,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar =
                                                      div_trunc_scalar_impl,
                                                      div_trunc_scalar_autograd);
 static void div_trunc_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_trunc_scalar_, c.keys & kBelowAutograd, self, other);
   NodeRef node = new_node(&div_trunc_scalar_type, 1, 1);
@@ -1472,6 +1484,7 @@ static constexpr OpSchema atan2_schema =
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&,
     const Tensor&>(&atan2_schema, atan2_impl, atan2_autograd);
 static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
   if (!(n0 | n1)) return redispatch(op_atan2_, c.keys & kBelowAutograd, self, other);
@@ -1537,6 +1550,7 @@ static constexpr OpSchema neg_schema = {"neg", "neg", "neg(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema,
     neg_impl, neg_autograd);
 static void neg__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_neg_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&neg_type, 1, 1);
@@ -1660,6 +1674,7 @@ static constexpr OpSchema pow_schema =
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&,
     const Tensor&>(&pow_schema, pow_impl, pow_autograd);
 static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(exponent);
   if (!(n0 | n1)) return redispatch(op_pow_, c.keys & kBelowAutograd, self, exponent);
@@ -1998,6 +2013,7 @@ constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp =
     make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl,
     clamp_autograd);
 static void clamp__autograd(Call c, Tensor& self, const Scalar* min, const Scalar* max) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp_, c.keys & kBelowAutograd, self, min, max);
   NodeRef node = new_node(&clamp_type, 1, 1);

@@ -26,6 +26,7 @@ static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_saved<copy__saved>,
                                               sizeof(copy__saved), false};
 static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
   if (!(n0 | n1)) return redispatch(op_copy_, c.keys & kBelowAutograd, self, src);
@@ -200,6 +201,7 @@ static void zero__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 static constinit const NodeType zero__type = {"zero_", zero__apply, destroy_saved<zero__saved>,
                                               sizeof(zero__saved), false};
 static void zero__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_zero_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&zero__type, 1, 1);
@@ -231,6 +233,7 @@ static void fill__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 static constinit const NodeType fill__type = {"fill_", fill__apply, destroy_saved<fill__saved>,
                                               sizeof(fill__saved), false};
 static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_fill_, c.keys & kBelowAutograd, self, value);
   NodeRef node = new_node(&fill__type, 1, 1);

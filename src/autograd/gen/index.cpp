@@ -120,6 +120,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op
     impl::scatter_add, scatter_add_autograd);
 static void scatter_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
                                   const Tensor& src) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
   if (!(n0 | n1)) return redispatch(op_scatter_add_, c.keys & kBelowAutograd, self, dim, index,
@@ -269,6 +270,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&,
                                                  index_add_autograd);
 static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
                                 const Tensor& source, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(source);
   if (!(n0 | n1)) return redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index,
@@ -413,6 +415,7 @@ constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index
     impl::index_put, index_put_autograd);
 static void index_put__autograd(Call c, Tensor& self, TensorSpan indices, const Tensor& values,
                                 bool accumulate) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(values);
   if (!(n0 | n1)) return redispatch(op_index_put_, c.keys & kBelowAutograd, self, indices, values,
@@ -770,6 +773,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op
     impl::index_copy, index_copy_autograd);
 static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
                                  const Tensor& source) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(source);
   if (!(n0 | n1)) return redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index,
@@ -857,6 +861,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op
     impl::index_fill, index_fill_autograd);
 static void index_fill__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
                                  const Scalar& value) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index_fill_, c.keys & kBelowAutograd, self, dim, index, value);
   if (needs_grad(index)) fail_no_formula("index");
@@ -1137,6 +1142,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_f
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
     masked_fill_impl, masked_fill_autograd);
 static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, const Scalar& value) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_masked_fill_, c.keys & kBelowAutograd, self, mask, value);
   if (needs_grad(mask)) fail_no_formula("mask");

@@ -221,6 +221,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar
     const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
 static void addmm__autograd(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2,
                             const Scalar& beta, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(mat1);
   const bool n2 = needs_grad(mat2);
@@ -341,6 +342,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar
     const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
 static void baddbmm__autograd(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2,
                               const Scalar& beta, const Scalar& alpha) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(batch1);
   const bool n2 = needs_grad(batch2);

@@ -137,6 +137,7 @@ constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p =
     make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, impl::bernoulli_p,
     bernoulli_p_autograd);
 static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* generator) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli_p_, c.keys & kBelowAutograd, self, p, generator);
   NodeRef node = new_node(&bernoulli_p_type, 1, 1);
@@ -202,6 +203,7 @@ static constinit const NodeType random__type = {"random_", random__apply,
                                                 false};
 static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high,
                              Generator* generator) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_random_, c.keys & kBelowAutograd, self, low, high, generator);
   NodeRef node = new_node(&random__type, 1, 1);
@@ -405,6 +407,7 @@ static constinit const NodeType normal__type = {"normal_", normal__apply,
                                                 destroy_saved<normal__saved>, sizeof(normal__saved),
                                                 false};
 static void normal__autograd(Call c, Tensor& self, double mean, double std, Generator* generator) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
   NodeRef node = new_node(&normal__type, 1, 1);
@@ -443,6 +446,7 @@ static constinit const NodeType uniform__type = {"uniform_", uniform__apply,
                                                  destroy_saved<uniform__saved>,
                                                  sizeof(uniform__saved), false};
 static void uniform__autograd(Call c, Tensor& self, double low, double high, Generator* generator) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_uniform_, c.keys & kBelowAutograd, self, low, high, generator);
   NodeRef node = new_node(&uniform__type, 1, 1);
@@ -481,6 +485,7 @@ static constinit const NodeType exponential__type = {"exponential_", exponential
                                                      destroy_saved<exponential__saved>,
                                                      sizeof(exponential__saved), false};
 static void exponential__autograd(Call c, Tensor& self, double lambd, Generator* generator) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exponential_, c.keys & kBelowAutograd, self, lambd, generator);
   NodeRef node = new_node(&exponential__type, 1, 1);

@@ -46,6 +46,7 @@ static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum",
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumsum_, c.keys & kBelowAutograd, self, dim, dtype);
   NodeRef node = new_node(&cumsum_type, 1, 1);
@@ -126,6 +127,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
                                                       cumprod_autograd);
 static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod_, c.keys & kBelowAutograd, self, dim, dtype);
   NodeRef node = new_node(&cumprod_type, 1, 1);

@@ -44,6 +44,7 @@ static constexpr OpSchema exp_schema = {"exp", "exp", "exp(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
     exp_impl, exp_autograd);
 static void exp__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exp_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&exp_type, 1, 1);
@@ -107,6 +108,7 @@ static constexpr OpSchema log_schema = {"log", "log", "log(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
     log_impl, log_autograd);
 static void log__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&log_type, 1, 1);
@@ -169,6 +171,7 @@ static constexpr OpSchema tanh_schema = {"tanh", "tanh", "tanh(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
     tanh_impl, tanh_autograd);
 static void tanh__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_tanh_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&tanh_type, 1, 1);
@@ -285,6 +288,7 @@ static constexpr OpSchema sigmoid_schema = {"sigmoid", "sigmoid", "sigmoid(self:
 constinit Op<TensorRef(const Tensor&)> op_sigmoid =
     make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, sigmoid_autograd);
 static void sigmoid__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sigmoid_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&sigmoid_type, 1, 1);
@@ -401,6 +405,7 @@ static constexpr OpSchema abs_schema = {"abs", "abs", "abs(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
     abs_impl, abs_autograd);
 static void abs__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_abs_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&abs_type, 1, 1);
@@ -498,6 +503,7 @@ static constexpr OpSchema sign_schema = {"sign", "sign", "sign(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
     sign_impl, sign_autograd);
 static void sign__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sign_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&sign_type, 1, 1);
@@ -560,6 +566,7 @@ static constexpr OpSchema sqrt_schema = {"sqrt", "sqrt", "sqrt(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
     sqrt_impl, sqrt_autograd);
 static void sqrt__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sqrt_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&sqrt_type, 1, 1);
@@ -624,6 +631,7 @@ static constexpr OpSchema rsqrt_schema = {"rsqrt", "rsqrt", "rsqrt(self: Tensor)
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
     rsqrt_impl, rsqrt_autograd);
 static void rsqrt__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rsqrt_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&rsqrt_type, 1, 1);
@@ -717,6 +725,7 @@ static constexpr OpSchema reciprocal_schema = {"reciprocal", "reciprocal",
 constinit Op<TensorRef(const Tensor&)> op_reciprocal =
     make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, reciprocal_autograd);
 static void reciprocal__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_reciprocal_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&reciprocal_type, 1, 1);
@@ -783,6 +792,7 @@ static constexpr OpSchema exp2_schema = {"exp2", "exp2", "exp2(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
     exp2_impl, exp2_autograd);
 static void exp2__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_exp2_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&exp2_type, 1, 1);
@@ -847,6 +857,7 @@ static constexpr OpSchema expm1_schema = {"expm1", "expm1", "expm1(self: Tensor)
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
     expm1_impl, expm1_autograd);
 static void expm1__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_expm1_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&expm1_type, 1, 1);
@@ -911,6 +922,7 @@ static constexpr OpSchema log2_schema = {"log2", "log2", "log2(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
     log2_impl, log2_autograd);
 static void log2__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log2_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&log2_type, 1, 1);
@@ -974,6 +986,7 @@ static constexpr OpSchema log10_schema = {"log10", "log10", "log10(self: Tensor)
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
     log10_impl, log10_autograd);
 static void log10__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log10_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&log10_type, 1, 1);
@@ -1037,6 +1050,7 @@ static constexpr OpSchema log1p_schema = {"log1p", "log1p", "log1p(self: Tensor)
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
     log1p_impl, log1p_autograd);
 static void log1p__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_log1p_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&log1p_type, 1, 1);
@@ -1100,6 +1114,7 @@ static constexpr OpSchema sin_schema = {"sin", "sin", "sin(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
     sin_impl, sin_autograd);
 static void sin__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sin_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&sin_type, 1, 1);
@@ -1162,6 +1177,7 @@ static constexpr OpSchema cos_schema = {"cos", "cos", "cos(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
     cos_impl, cos_autograd);
 static void cos__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cos_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&cos_type, 1, 1);
@@ -1224,6 +1240,7 @@ static constexpr OpSchema tan_schema = {"tan", "tan", "tan(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
     tan_impl, tan_autograd);
 static void tan__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_tan_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&tan_type, 1, 1);
@@ -1287,6 +1304,7 @@ static constexpr OpSchema asin_schema = {"asin", "asin", "asin(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
     asin_impl, asin_autograd);
 static void asin__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_asin_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&asin_type, 1, 1);
@@ -1350,6 +1368,7 @@ static constexpr OpSchema acos_schema = {"acos", "acos", "acos(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
     acos_impl, acos_autograd);
 static void acos__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_acos_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&acos_type, 1, 1);
@@ -1413,6 +1432,7 @@ static constexpr OpSchema atan_schema = {"atan", "atan", "atan(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
     atan_impl, atan_autograd);
 static void atan__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_atan_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&atan_type, 1, 1);
@@ -1476,6 +1496,7 @@ static constexpr OpSchema sinh_schema = {"sinh", "sinh", "sinh(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
     sinh_impl, sinh_autograd);
 static void sinh__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sinh_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&sinh_type, 1, 1);
@@ -1539,6 +1560,7 @@ static constexpr OpSchema cosh_schema = {"cosh", "cosh", "cosh(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
     cosh_impl, cosh_autograd);
 static void cosh__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cosh_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&cosh_type, 1, 1);
@@ -1602,6 +1624,7 @@ static constexpr OpSchema erf_schema = {"erf", "erf", "erf(self: Tensor) -> Tens
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
     erf_impl, erf_autograd);
 static void erf__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_erf_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&erf_type, 1, 1);
@@ -1664,6 +1687,7 @@ static constexpr OpSchema erfc_schema = {"erfc", "erfc", "erfc(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
     erfc_impl, erfc_autograd);
 static void erfc__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_erfc_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&erfc_type, 1, 1);
@@ -1723,6 +1747,7 @@ static constexpr OpSchema floor_schema = {"floor", "floor", "floor(self: Tensor)
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
     floor_impl, floor_autograd);
 static void floor__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_floor_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&floor_type, 1, 1);
@@ -1781,6 +1806,7 @@ static constexpr OpSchema ceil_schema = {"ceil", "ceil", "ceil(self: Tensor) -> 
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
     ceil_impl, ceil_autograd);
 static void ceil__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_ceil_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&ceil_type, 1, 1);
@@ -1839,6 +1865,7 @@ static constexpr OpSchema trunc_schema = {"trunc", "trunc", "trunc(self: Tensor)
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
     trunc_impl, trunc_autograd);
 static void trunc__autograd(Call c, Tensor& self) {
+  check_tracked(self);
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_trunc_, c.keys & kBelowAutograd, self);
   NodeRef node = new_node(&trunc_type, 1, 1);

@@ -231,6 +231,85 @@ static void test_former_leaf_takes_no_value_of_its_own(void** state) {
   VALUES(derive(x, w, 0), 1, 2);
 }
 
+/* ---- views that must not be written while gradients are recorded ---- */
+
+static void set_recording(int on) { OK(tt_set_grad_enabled(c, on, NULL)); }
+static tt_tensor* untracked_part(const tt_tensor* a, int64_t start, int64_t end) {
+  tt_tensor* v;
+  set_recording(0);
+  v = part(a, start, end);
+  set_recording(1);
+  return v;
+}
+
+/* The history of the base would miss the write. */
+static void test_view_made_without_recording(void** state) {
+  static const char kRule[] = "made while gradients were not recorded";
+  tt_tensor *x = leaf(DATA(1, 2, 3)), *b = times(x, 1), *w = leaf(DATA(4, 5)), *v, *plain;
+  const tt_tensor* bases[2];
+  int i;
+  (void)state;
+  bases[0] = x;
+  bases[1] = b;
+  for (i = 0; i < 2; i++) {
+    const int64_t version = tt_tensor_version(bases[i]);
+    v = untracked_part(bases[i], 0, 2);
+    assert_int_equal(tt_tensor_requires_grad(v), 0);
+    FAILS(tt_mul_f64_(c, v, 2), TT_AUTOGRAD, kRule);
+    assert_string_equal(tt_ctx_error(c)->arg, "self");
+    assert_non_null(strstr(tt_ctx_error(c)->message, "mul"));
+    FAILS(tt_mul_(c, v, w), TT_AUTOGRAD, kRule);
+    FAILS(tt_copy_(c, v, w), TT_AUTOGRAD, kRule);
+    FAILS(tt_zero_(c, v), TT_AUTOGRAD, kRule);
+    FAILS(tt_floor_(c, v), TT_AUTOGRAD, kRule);
+    FAILS(tt_exp_(c, part(v, 0, 1)), TT_AUTOGRAD, kRule);
+    FAILS(tt_exp_(c, untracked_part(v, 0, 1)), TT_AUTOGRAD, kRule);
+    assert_int_equal(tt_tensor_version(bases[i]), version);
+    VALUES(bases[i], 1, 2, 3);
+    VALUES(mul(v, v), 1, 4);
+    OK(tt_mul_f64_(c, detached(v), 1)); /* which is no view of b to autograd, as in PyTorch */
+    set_recording(0);
+    OK(tt_mul_f64_(c, v, 1));
+    set_recording(1);
+    OK(tt_tensor_set_data(c, v, numbers(TT_F64, DATA(6, 7))));
+    OK(tt_mul_(c, v, w));
+    VALUES(derive(v, w, 1), 6, 7);
+  }
+  plain = numbers(TT_F64, DATA(1, 2, 3)); /* a base that requires no gradient */
+  v = untracked_part(plain, 0, 2);
+  OK(tt_mul_f64_(c, v, 2));
+  VALUES(plain, 2, 4, 3);
+}
+
+/* As PyTorch; whether the base itself requires a gradient does not matter. */
+static void test_views_of_one_call(void** state) {
+  static const char kRule[] = "one of the views that a call returned";
+  tt_tensor *x = leaf(DATA(1, 2, 3, 4)), *w = leaf(DATA(5, 6)), *parts[4];
+  int64_t n;
+  int k;
+  (void)state;
+  for (k = 0; k < 4; k++) {
+    tt_tensor* b = k < 3 ? times(x, 1) : numbers(TT_F64, DATA(1, 2, 3, 4));
+    const tt_tensor* operand = k == 0 ? pick(w, 0) : w;
+    if (k == 0) OK(tt_unbind(c, b, NULL, parts, 4, &n));
+    else if (k == 1) OK(tt_chunk(c, b, 2, NULL, parts, 4, &n));
+    else OK(tt_split(c, b, 2, NULL, parts, 4, &n));
+    assert_int_equal(n, k ? 2 : 4);
+    FAILS(tt_mul_(c, parts[1], operand), TT_AUTOGRAD, kRule);
+    assert_string_equal(tt_ctx_error(c)->arg, "self");
+    if (k) FAILS(tt_mul_(c, part(parts[1], 0, 1), pick(w, 0)), TT_AUTOGRAD, kRule);
+    if (k < 3) FAILS(tt_mul_f64_(c, parts[1], 2), TT_AUTOGRAD, kRule);
+    if (k < 3) FAILS(tt_zero_(c, parts[1]), TT_AUTOGRAD, kRule);
+    else OK(tt_mul_f64_(c, parts[1], 1)); /* nothing is recorded */
+    VALUES(b, 1, 2, 3, 4);
+    OK(tt_mul_f64_(c, b, 2)); /* the base may be written, and the views follow */
+    if (k < 3) VALUES(derive(mul(parts[1], operand), x, 1), 0, k ? 0 : 10, k ? 10 : 0, k ? 12 : 0);
+    set_recording(0);
+    OK(tt_mul_f64_(c, parts[1], 2));
+    set_recording(1);
+  }
+}
+
 /* ---- failures ---- */
 
 /* The data is written after all memory was had. */
@@ -270,6 +349,8 @@ int main(void) {
       SCOPED(test_saved_leaf_gets_another_shape),
       SCOPED(test_older_view_of_a_former_leaf),
       SCOPED(test_former_leaf_takes_no_value_of_its_own),
+      SCOPED(test_view_made_without_recording),
+      SCOPED(test_views_of_one_call),
       SCOPED(test_out_of_memory_writes_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
