@@ -89,7 +89,7 @@ static Scalar item_of(const tt_tensor* handle) {
 tt_status tt_item(tt_ctx* h, const tt_tensor* t, tt_scalar* out) {
   return api_call(h, "item", [&](Ctx&) {
     out_arg(out, "out", 2);
-    *out = item_of(t);
+    new (out) Scalar(item_of(t));  // in place: a copy would wait for the stores of its parts
   });
 }
 tt_status tt_item_f64(tt_ctx* h, const tt_tensor* t, double* out) {

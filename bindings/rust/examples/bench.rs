@@ -1,46 +1,91 @@
-//! `a + b` of 4×4 by this crate and by the C call, in turns in one process: nanoseconds of the fastest rounds, and their ratio.
+//! The cost of the crate beside the C calls, in turns in one process: `cargo run --release --example
+//! bench [ROUNDS]`. Times are medians of the rounds; a ratio is the median of the rounds' ratios.
 use std::ptr::null_mut;
 use std::time::Instant;
-use tt::Handle;
+use tt::{Handle, Tensor};
+use tt_sys as sys;
 
 const CALLS: usize = 20_000;
 
-fn fastest(rounds: &mut [f64]) -> f64 {
-    rounds.sort_by(|a, b| a.total_cmp(b));
-    rounds[..rounds.len() / 4].iter().sum::<f64>() / (rounds.len() / 4) as f64
-}
-
-fn timed(mut f: impl FnMut()) -> f64 {
+/// Nanoseconds of a call.
+fn timed(mut call: impl FnMut()) -> f64 {
     let start = Instant::now();
-    (0..CALLS).for_each(|_| f());
+    (0..CALLS).for_each(|_| call());
     start.elapsed().as_nanos() as f64 / CALLS as f64
 }
 
-fn main() -> tt::Result<()> {
-    let (a, b) = (tt::randn(&[4, 4])?, tt::randn(&[4, 4])?);
-    let mut c = null_mut();
-    assert_eq!(unsafe { tt_sys::tt_ctx_new(tt::Runtime::current()?.raw(), &mut c) }, 0);
-    let (x, y) = (a.raw(), b.raw());
-    let (mut by_c, mut by_method, mut by_trait) = (vec![], vec![], vec![]);
-    for _ in 0..200 {
-        by_c.push(timed(|| unsafe {
-            let mut out = null_mut();
-            assert_eq!(tt_sys::tt_add(c, x, y, &mut out), 0);
-            tt_sys::tt_tensor_release(out);
-        }));
-        by_method.push(timed(|| drop(a.add(&b).unwrap())));
-        by_trait.push(timed(|| drop(&a + &b)));
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Runs two calls in turns and prints a row of a table.
+fn compare(name: &str, rounds: usize, mut c: impl FnMut(), mut rust: impl FnMut()) {
+    let (mut times, mut ratios) = ((vec![], vec![]), vec![]);
+    for _ in 0..rounds {
+        let (of_c, of_rust) = (timed(&mut c), timed(&mut rust));
+        times.0.push(of_c);
+        times.1.push(of_rust);
+        ratios.push(of_rust / of_c);
     }
-    let (c_ns, method, operator) =
-        (fastest(&mut by_c), fastest(&mut by_method), fastest(&mut by_trait));
     println!(
-        "C {:.1} ns, a.add(&b) {:.1} ns ({:.3}), &a + &b {:.1} ns ({:.3})",
-        c_ns,
-        method,
-        method / c_ns,
-        operator,
-        operator / c_ns
+        "| {name} | {:.1} | {:.1} | {:.3} |",
+        median(times.0),
+        median(times.1),
+        median(ratios)
     );
-    unsafe { tt_sys::tt_ctx_release(c) };
+}
+
+fn main() -> tt::Result<()> {
+    let rounds = std::env::args().nth(1).map_or(200, |n| n.parse().expect("a number of rounds"));
+    let (a, b) = (tt::randn(&[4, 4])?, tt::randn(&[4, 4])?);
+    let (double, integer) = (Tensor::from(2.5f64), Tensor::from(7i64));
+    let mut c = null_mut();
+    // SAFETY: the runtime is live, and `c` takes the context.
+    assert_eq!(unsafe { sys::tt_ctx_new(tt::Runtime::current()?.raw(), &mut c) }, 0);
+    // SAFETY: context and tensors are live; the result is released.
+    let add = || unsafe {
+        let mut out = null_mut();
+        assert_eq!(sys::tt_add(c, a.raw(), b.raw(), &mut out), 0);
+        sys::tt_tensor_release(out);
+    };
+    let item_f64 = || {
+        let mut value = 0.0;
+        // SAFETY: context and tensor are live.
+        assert_eq!(unsafe { sys::tt_item_f64(c, double.raw(), &mut value) }, 0);
+        assert_eq!(value, 2.5);
+    };
+    let item_i64 = || {
+        let mut value = 0;
+        // SAFETY: context and tensor are live.
+        assert_eq!(unsafe { sys::tt_item_i64(c, integer.raw(), &mut value) }, 0);
+        assert_eq!(value, 7);
+    };
+    let item = || {
+        let mut value = sys::tt_scalar::default();
+        // SAFETY: context and tensor are live.
+        assert_eq!(unsafe { sys::tt_item(c, double.raw(), &mut value) }, 0);
+        assert!(value.kind == sys::TT_SCALAR_FLOAT && value.re == 2.5);
+    };
+    println!("| call | C, ns | Rust, ns | Rust by C |\n|---|---|---|---|");
+    compare("`a.add(&b)?`, 4x4", rounds, add, || drop(a.add(&b).unwrap()));
+    compare("`&a + &b`, 4x4", rounds, add, || drop(&a + &b));
+    compare("`x.item::<f64>()?` of float64", rounds, item_f64, || {
+        assert_eq!(double.item::<f64>().unwrap(), 2.5);
+    });
+    compare("`x.item::<f64>()?` of float64, `tt_item`", rounds, item, || {
+        assert_eq!(double.item::<f64>().unwrap(), 2.5);
+    });
+    compare("`x.item::<f32>()?` of float64", rounds, item_f64, || {
+        assert_eq!(double.item::<f32>().unwrap(), 2.5);
+    });
+    compare("`x.item::<i64>()?` of int64", rounds, item_i64, || {
+        assert_eq!(integer.item::<i64>().unwrap(), 7);
+    });
+    compare("`x.item::<usize>()?` of int64", rounds, item_i64, || {
+        assert_eq!(integer.item::<usize>().unwrap(), 7);
+    });
+    // SAFETY: the context is this function's own.
+    unsafe { sys::tt_ctx_release(c) };
     Ok(())
 }

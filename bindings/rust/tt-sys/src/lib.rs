@@ -22,7 +22,9 @@ macro_rules! handles {
 macro_rules! zeroed {
     ($($name:ident)*) => { $(
         impl Default for $name {
+            #[inline]
             fn default() -> $name {
+                // SAFETY: these structs have numbers and pointers, which may be 0.
                 unsafe { std::mem::zeroed() }
             }
         }

@@ -78,7 +78,7 @@ impl Value {
                 sys::TT_VAL_TENSORS => {
                     Value::Tensors(tensors(v.tensors as *const *const _, v.n).to_vec())
                 }
-                sys::TT_VAL_SCALAR => Value::Scalar(Scalar::of_raw(v.scalar)),
+                sys::TT_VAL_SCALAR => Value::Scalar(Scalar::of_raw(&v.scalar)),
                 sys::TT_VAL_INT => Value::Int(v.i),
                 sys::TT_VAL_FLOAT => Value::Float(v.f),
                 sys::TT_VAL_BOOL => Value::Bool(v.i != 0),

@@ -107,7 +107,7 @@ impl Scalar {
         }
     }
     #[inline]
-    pub(crate) fn of_raw(s: sys::tt_scalar) -> Scalar {
+    pub(crate) fn of_raw(s: &sys::tt_scalar) -> Scalar {
         match s.kind {
             sys::TT_SCALAR_BOOL => Scalar::Bool(s.i != 0),
             sys::TT_SCALAR_INT => Scalar::Int(s.i),
@@ -123,7 +123,7 @@ impl Scalar {
             Scalar::Bool(v) => Some(f64::from(u8::from(v))),
             Scalar::Int(v) => {
                 let near = v as f64;
-                (near as i128 == i128::from(v)).then_some(near)
+                (near as i64 == v && v != i64::MAX).then_some(near) // which `as` makes of 2^63, too
             }
             Scalar::Float(v) => Some(v),
             Scalar::Complex(v) => (v.im == 0.0).then_some(v.re),

@@ -135,8 +135,10 @@ impl Tensor {
     /// Returns the value of a tensor of one element.
     #[inline]
     pub fn item_scalar(&self) -> Result<Scalar> {
+        let mut value = sys::tt_scalar::default();
         // SAFETY: the handle is live.
-        unsafe { call_value(|c, out| sys::tt_item(c, self.raw(), out)).map(Scalar::of_raw) }
+        unsafe { call(|c| sys::tt_item(c, self.raw(), &mut value))? };
+        Ok(Scalar::of_raw(&value))
     }
     /// Borrows the memory of a contiguous tensor on the CPU.
     ///
