@@ -351,14 +351,17 @@ def report(rows, args, tcmalloc):
         else ""
     )
     size = output([sys.executable, "bench/size.py", "--brief"])
+    commit = output(["git", "rev-parse", "--short", "HEAD"])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         f"""# tt and its peers on {host()}
-`./dev bench`, {datetime.date.today()}, commit {output(["git", "rev-parse", "--short", "HEAD"])}{dirty}, {args.threads} thread(s), {args.rounds} rounds of
-both workers in turn. Ratio: the peer's time by tt's, median of the rounds; above 1 tt is faster. Peers run with
-{"tcmalloc" if tcmalloc else "malloc that keeps its memory"}, pinned, without `OPENBLAS_CORETYPE`. Gates are those of the project's machine table;
-one counts as met, too, at {AT_LIMIT} of the machine's limit, which worker_limit.cpp shows in the same run (reading or writing the same bytes
-from the same level of memory, or issuing the same multiply-adds, with as many threads).
+`./dev bench`, {datetime.date.today()}, commit {commit}{dirty}, {args.threads} thread(s),
+{args.rounds} rounds of both workers in turn. Ratio: the peer's time by tt's, median of the rounds;
+above 1 tt is faster. Peers run with {"tcmalloc" if tcmalloc else "malloc that keeps its memory"},
+pinned, without `OPENBLAS_CORETYPE`. Gates are those of the project's machine table; one counts as
+met, too, at {AT_LIMIT} of the machine's limit, which worker_limit.cpp shows in the same run
+(reading or writing the same bytes from the same level of memory, or issuing the same
+multiply-adds, with as many threads).
 {args.note}
 {table(sorted(rows, key=order))}
 

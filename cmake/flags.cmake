@@ -14,7 +14,8 @@ if(TT_SANITIZE)
 endif()
 
 set(tt_warnings -Wall -Wextra -Werror)
-set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}> TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}")
+set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}>
+  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}")
 foreach(isa baseline avx2 avx512)
   string(TOUPPER ${isa} upper)
   if(isa IN_LIST TT_ISAS)
@@ -55,7 +56,8 @@ endfunction()
 # Sources of tt_objects that no tight loop of a host runs through are compiled for size.
 function(tt_small)
   if(NOT TT_SANITIZE)
-    set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-Os>")
+    set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS
+      "$<$<NOT:$<CONFIG:Debug>>:-Os>")
   endif()
 endfunction()
 
@@ -71,7 +73,8 @@ function(tt_kernels isa)
   target_compile_definitions(tt_cpu_${isa} PRIVATE TT_ISA=${isa})
   target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} -fno-math-errno
     -fno-trapping-math -Wno-psabi)
-  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # loops that clang cannot vectorize are correct all the same
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    # Loops that clang cannot vectorize are correct all the same.
     target_compile_options(tt_cpu_${isa} PRIVATE -Wno-pass-failed)
   endif()
   if(NOT TT_SANITIZE)
@@ -83,6 +86,7 @@ function(tt_kernels isa)
       list(APPEND level_avx2 -fvect-cost-model=dynamic)
       list(APPEND level_avx512 -fvect-cost-model=dynamic)
     endif()
-    target_compile_options(tt_cpu_${isa} PRIVATE -fno-exceptions "$<$<NOT:$<CONFIG:Debug>>:${level_${isa}};-fno-asynchronous-unwind-tables>")
+    target_compile_options(tt_cpu_${isa} PRIVATE -fno-exceptions
+      "$<$<NOT:$<CONFIG:Debug>>:${level_${isa}};-fno-asynchronous-unwind-tables>")
   endif()
 endfunction()

@@ -30,8 +30,8 @@
    callback fails the call with TT_CALLBACK (one that leaves an allocator: TT_OOM); one that leaves
    drop, a deleter, free or a logger is caught and dropped.
 
-   Stack. A call needs up to 128 kB of the calling thread's stack: convolutions about 80, pooling and
-   interpolation up to 60, all others less than 64.
+   Stack. A call needs up to 128 kB of the calling thread's stack: convolutions about 80, pooling
+   and interpolation up to 60, all others less than 64.
 
    The comment before a function describes it; the bindings share these texts. In them
    @null NAME: …  the parameter NAME, the output *NAME or what is `returned` may be NULL
@@ -423,8 +423,9 @@ int32_t tt_tensor_is_leaf(const tt_tensor *t);
    from such a leaf. */
 int32_t tt_tensor_requires_grad(const tt_tensor *t);
 
-/* Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay valid. A
-   graph that needs the leaf in its former shape, dtype or device fails with TT_AUTOGRAD in backward. */
+/* Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay valid.
+   A graph that needs the leaf in its former shape, dtype or device fails with TT_AUTOGRAD in
+   backward. */
 tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);
 
 /* ---- state dicts: named tensors, such as the state of a module or an optimizer ---- */

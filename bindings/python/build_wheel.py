@@ -1,4 +1,5 @@
-"""Build backend of pip: a wheel with the package and libtt.so inside. Needs nothing but Python, and cmake where the library is not built yet.
+"""Build backend of pip: a wheel with the package and libtt.so inside. Needs nothing but Python, and
+cmake where the library is not built yet.
 
 The library is that of TT_LIBRARY, else of the source tree's build/, else cmake builds it there.
 """

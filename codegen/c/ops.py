@@ -79,7 +79,8 @@ def c_name(op, suffix, variant):
 
 
 def forms(op):
-    """(suffix, C type of the scalar argument or None, takes opts) of each C function of a variant."""
+    """(suffix, C type of the scalar argument or None, takes opts) of each C function of a
+    variant."""
     has_opts = bool(op.options)
     if op.scalar_arg:
         kinds = [("_f64", "double "), ("_i64", "int64_t "), ("_scalar", "const tt_scalar *")]

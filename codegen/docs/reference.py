@@ -387,16 +387,16 @@ INDEX = """# Reference
 ## How to read a page
 The first line of an operator is its signature in Python; C and Rust call the arguments by the names
 of the table. The first argument `self` is called `input` in Python. Options that have a default are
-fields of `tt_<name>_opts` in C. A dimension may be negative: it counts from the last. Dimensions and
-indices count from 1 in Julia.
+fields of `tt_<name>_opts` in C. A dimension may be negative: it counts from the last. Dimensions
+and indices count from 1 in Julia.
 
-- **Promotion**: tensors with dimensions decide the dtype; 0-dim tensors, then numbers, count only if
-  they are of a higher kind (bool, integer, floating, complex).
+- **Promotion**: tensors with dimensions decide the dtype; 0-dim tensors, then numbers, count only
+  if they are of a higher kind (bool, integer, floating, complex).
 - **Broadcasting**: shapes are aligned at their last dimension; sizes must be equal or 1.
 - **In place**: the result must have the shape of the first argument and is cast to its dtype, which
   must be of the same kind or a higher one.
-- **Into a given tensor**: it must have the shape and dtype of the result and share no memory with an
-  input.
+- **Into a given tensor**: it must have the shape and dtype of the result and share no memory with
+  an input.
 - **Gradient**: the arguments that get one, and whether gradients of gradients can be computed.
 
 ## Errors

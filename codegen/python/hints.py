@@ -2,8 +2,9 @@
 bindings/python/tt/_ops/*.pyi.
 
 functions.pyi has what users find in tt, functional.pyi in tt.nn.functional, methods.pyi the methods
-of Tensor, results.pyi the named tuples of operators with several results. All other modules of the binding have their hints inline. Overloads are the
-forms of a function; a list of ints that may be given as several arguments makes two of them.
+of Tensor, results.pyi the named tuples of operators with several results. All other modules of the
+binding have their hints inline. Overloads are the forms of a function; a list of ints that may be
+given as several arguments makes two of them.
 """
 import re
 

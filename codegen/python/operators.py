@@ -1,6 +1,6 @@
 """Python's own operators on tensors: bindings/python/tt/_arithmetic.py, a base of Tensor. A
-declaration with a symbol makes the method of that symbol (straight to C for two tensors, and for a float), and from what else
-it has those with a number on the left and in place."""
+declaration with a symbol makes the method of that symbol (straight to C for two tensors, and for a
+float), and from what else it has those with a number on the left and in place."""
 
 from codegen.c.ops import c_name, forms
 

@@ -1,4 +1,5 @@
-"""The Rust crate tt-sys: the public headers as Rust declarations, and the rows of its comparison with the C dump (cheader.abi_dump)."""
+"""The Rust crate tt-sys: the public headers as Rust declarations, and the rows of its comparison
+with the C dump (cheader.abi_dump)."""
 import textwrap
 
 from codegen.model.headers import Array, Named, Pointer

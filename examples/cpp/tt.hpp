@@ -1,13 +1,15 @@
-// tt.hpp: tt's C API as C++17 sees it: handles that release themselves, statuses as exceptions. Optional and no part of the ABI;
+// tt.hpp: tt's C API as C++17 sees it: handles that release themselves, statuses as exceptions.
+// Optional and no part of the ABI;
 // it names no operator: any function of tt.h is called through a Context.
 //
 //   tt::Context c;
-//   tt::Tensor x = c(tt_randn, tt::shape{8, 64}, nullptr);        // one result, which the call returns
-//   tt::Tensor y = c(tt_relu, x);
+//   tt::Tensor x = c(tt_randn, tt::shape{8, 64}, nullptr);        // one result, which the call
+//   returns tt::Tensor y = c(tt_relu, x);
 //   auto [values, indices] = c.two(tt_max_dim, y, 1, nullptr);     // two results
 //   c.run(tt_backward, loss, nullptr);                             // none
 //
-// Arguments are those of the C function between the ctx and the outs. A tt::shape or a tt::list stands for pointer and length.
+// Arguments are those of the C function between the ctx and the outs. A tt::shape or a tt::list
+// stands for pointer and length.
 #pragma once
 
 #include "tt.h"
@@ -117,14 +119,15 @@ class Context {
   Tensor operator()(const Module& m, const Tensor& x) { return (*this)(tt_module_call, m, x); }
   Tensor operator()(const Module& m, const list& in) {
     tt_tensor* out = nullptr;
-    int64_t n = 0;
-    check(tt_module_forward(c_, m.get(), in.tensors.data(), int64_t(in.tensors.size()), &out, 1, &n));
+    int64_t n = 0, n_in = int64_t(in.tensors.size());
+    check(tt_module_forward(c_, m.get(), in.tensors.data(), n_in, &out, 1, &n));
     return Tensor(out);
   }
   std::vector<Tensor> parameters(const Module& m) {
     StateDict d = make<StateDict>(tt_module_named_parameters, m);
     std::vector<Tensor> out;
-    for (int64_t i = 0; i < tt_state_dict_size(d.get()); i++) out.push_back((*this)(tt_state_dict_get, d, i));
+    for (int64_t i = 0; i < tt_state_dict_size(d.get()); i++)
+      out.push_back((*this)(tt_state_dict_get, d, i));
     return out;
   }
   // A Sequential of modules.
@@ -154,8 +157,12 @@ class Context {
 
   template <class T, void (*retain)(T*), void (*release)(T*)>
   static auto expand(const Handle<T, retain, release>& h) { return std::make_tuple(h.get()); }
-  static auto expand(const shape& s) { return std::make_tuple(s.sizes.data(), int64_t(s.sizes.size())); }
-  static auto expand(const list& l) { return std::make_tuple(l.tensors.data(), int64_t(l.tensors.size())); }
+  static auto expand(const shape& s) {
+    return std::make_tuple(s.sizes.data(), int64_t(s.sizes.size()));
+  }
+  static auto expand(const list& l) {
+    return std::make_tuple(l.tensors.data(), int64_t(l.tensors.size()));
+  }
   template <class T>
   static auto expand(const T& v) { return std::make_tuple(v); }
   static auto expand(std::nullptr_t) { return std::make_tuple(nullptr); }

@@ -1,5 +1,5 @@
-//! Serves a trained network over HTTP: worker threads call one shared model at the same time, without
-//! locks and without copies of its weights. It needs the standard library alone.
+//! Serves a trained network over HTTP: worker threads call one shared model at the same time,
+//! without locks and without copies of its weights. It needs the standard library alone.
 //!
 //!     train_digits --checkpoint digits.safetensors
 //!     serve_digits --model digits.safetensors [--address HOST:PORT] [--workers N]
@@ -7,8 +7,8 @@
 //!     serve_digits --ask HOST:PORT [--data FILE]
 //!     serve_digits --model digits.safetensors --self-test [--data FILE]
 //!
-//! --ask classifies the images of a data file by a running server; --self-test does so with a server
-//! in this process, by several clients at once, and compares with the model's own answers.
+//! --ask classifies the images of a data file by a running server; --self-test does so with a
+//! server in this process, by several clients at once, and compares with the model's own answers.
 mod digits;
 use digits::{Digits, Outcome, PIXELS};
 use std::io::{self, BufRead, BufReader, Read, Write};

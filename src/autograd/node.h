@@ -127,8 +127,8 @@ void set_history(const NodeRef& node, const Tensor& out, uint32_t nr);
 bool requires_grad(const Tensor& t);
 
 // ---- in place ----
-// Called first. Refuses a view that was made without recording, of a tensor that requires a gradient:
-// the history of that tensor would miss the write.
+// Called first. Refuses a view that was made without recording, of a tensor that requires a
+// gradient: the history of that tensor would miss the write.
 [[noreturn]] TT_COLD void fail_untracked_view();
 TT_INLINE void check_tracked(const Tensor& self) {
   if (TT_UNLIKELY(self.flags & kUntrackedView)) fail_untracked_view();

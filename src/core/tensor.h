@@ -110,8 +110,8 @@ struct Tensor {
   bool contiguous() const { return flags & kContiguous; }
   bool dense() const { return flags & kDense; }
   int64_t item_size() const { return TT_NS::item_size(dtype); }
-  // Bytes between neighbours along d; 0 in a tensor without elements, whose strides may be no number
-  // of bytes.
+  // Bytes between neighbours along d; 0 in a tensor without elements, whose strides may be no
+  // number of bytes.
   int64_t byte_stride(int64_t d) const { return numel ? stride(d) * item_size() : 0; }
   // Address of position i along d. Wraps where a tensor without elements has such strides.
   char* address(int64_t d, int64_t i) const {

@@ -13,8 +13,8 @@ constexpr bool has_pairs(PickleKind k) {
   return k >= PickleKind::kDict && k <= PickleKind::kCounter;
 }
 
-// Writes `root` to state->structure, at most `max_bytes` bytes, and the tensors in it to state, named by
-// their paths.
+// Writes `root` to state->structure, at most `max_bytes` bytes, and the tensors in it to state,
+// named by their paths.
 void write_structure(const Unpickler& pickle, const TorchStorages& storages, PickleValue root,
                      int64_t max_bytes, StateDict* state);
 

@@ -24,8 +24,8 @@ constexpr MatmulScalar kMatmulOne = {1.0, 0.0, 1};
 
 namespace matmul_detail {
 
-// Stride in bytes of batch dimension i (0 = innermost) of an operand, 0 if it is broadcast or has no
-// elements (its strides may be no number of bytes).
+// Stride in bytes of batch dimension i (0 = innermost) of an operand, 0 if it is broadcast or has
+// no elements (its strides may be no number of bytes).
 inline int64_t batch_stride(const MatmulOperand& x, int32_t i, int64_t itemsize) {
   const int32_t at = x.ndim - 3 - i;
   if (at < 0 || x.size[at] == 1) return 0;

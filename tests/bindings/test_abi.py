@@ -10,7 +10,9 @@ JULIA = """
 include(joinpath("{root}", "bindings/julia/src/gen/c.jl"))
 for T in C.STRUCTS
     println("struct ", nameof(T), " ", sizeof(T))
-    foreach(i -> println("field ", nameof(T), ".", fieldname(T, i), " ", Int(fieldoffset(T, i))), 1:fieldcount(T))
+    for i in 1:fieldcount(T)
+        println("field ", nameof(T), ".", fieldname(T, i), " ", Int(fieldoffset(T, i)))
+    end
 end
 for name in names(C; all=true)
     startswith(String(name), "TT_") && println("constant ", name, " ", Int128(getfield(C, name)))

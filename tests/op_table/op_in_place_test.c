@@ -1,6 +1,7 @@
-/* Every in-place operator of the table, on every smooth sample of its family, on tensors with a history: clones of
-   leaves, views of several layouts, bases of views. Value, gradients and second derivatives are those of the same
-   formula with the operator on a tensor of its own, which op_table_test.c holds against finite differences. */
+/* Every in-place operator of the table, on every smooth sample of its family, on tensors with a
+   history: clones of leaves, views of several layouts, bases of views. Value, gradients and second
+   derivatives are those of the same formula with the operator on a tensor of its own, which
+   op_table_test.c holds against finite differences. */
 #include "op_table.h"
 
 #include <float.h>
@@ -162,7 +163,8 @@ static tt_status call_on(const Sample* s, tt_tensor* self, const char* suffix, t
   return tt_op_call(c, op, args, s->row->n_args, outs, outs ? kMaxOuts : 0, &n_outs);
 }
 
-/* Squares of the base and the view itself, weighted: both histories take part, and second derivatives are not 0. */
+/* Squares of the base and the view itself, weighted: both histories take part, and second
+   derivatives are not 0. */
 static tt_tensor* loss_of(const tt_tensor* squares, const tt_tensor* of_view) {
   return add(sum_of(squares), sum_of(mul(of_view, numbers_like(of_view, 1))));
 }
@@ -179,7 +181,8 @@ static tt_tensor* in_place(const Sample* s, Place place, tt_tensor* leaf_of_base
   return loss_of(mul(mul(base, base), numbers_like(base, 0)), view ? view : self);
 }
 
-/* The same with the operator on a tensor of its own: the base's other elements and the result, weighted apart. */
+/* The same with the operator on a tensor of its own: the base's other elements and the result,
+   weighted apart. */
 static tt_tensor* apart(const Sample* s, Place place, tt_tensor* leaf_of_base) {
   tt_tensor *base = clone_of(leaf_of_base), *self, *outs[kMaxOuts] = {NULL}, *result,
             *w = numbers_like(base, 0), *mine, *rest, *sum;

@@ -1,5 +1,5 @@
-/* Every differentiable operator, one of whose leaves gets data of another geometry before backward: the run fails or
-   does not need what changed, and reads nothing outside (a sanitizer looks). */
+/* Every differentiable operator, one of whose leaves gets data of another geometry before backward:
+   the run fails or does not need what changed, and reads nothing outside (a sanitizer looks). */
 #include "op_table.h"
 
 static int n_runs, n_refused;

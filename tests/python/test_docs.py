@@ -1,4 +1,6 @@
-"""The blocks of docs/python.md run in order in one program, and print what the page says."""
+"""What the pages say of Python is so: the blocks of docs/python.md run in order in one program, and
+print what the page says; the names of docs/bindings.md are there; what docs/pytorch-users.md calls
+missing is missing."""
 import re
 from pathlib import Path
 
@@ -31,3 +33,30 @@ def test_what_the_page_calls_missing_is_missing(name):
     for part in name.removeprefix("torch.").split("."):
         found = getattr(found, part, None)
     assert found is None
+
+
+def python_cells():
+    """The cells of the column "Python" in the first table of docs/bindings.md."""
+    text = (ROOT / "docs/bindings.md").read_text()
+    table = text[text.index("| area |") :].partition("\n\n")[0].splitlines()
+    head, _, *rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+    return [(row[0], row[head.index("Python")]) for row in rows]
+
+
+@pytest.mark.parametrize("area, cell", python_cells(), ids=lambda text: text[:20])
+def test_python_names_of_the_bindings_resolve(area, cell):
+    import tt
+
+    model, x = tt.nn.Linear(2, 1), tt.ones(2, 2)
+    opt = tt.optim.SGD(model.parameters())
+    names = {name: getattr(tt, name) for name in tt.__all__}
+    names |= {"model": model, "params": list(model.parameters()), "opt": opt, "x": x}
+    names |= {"s": tt.optim.lr_scheduler.StepLR(opt, 30), "loss": model(x).sum(), "f": print}
+    names |= {"out": tt.ones(2, 2), "data": [1.0], "mask": tt.tensor([True, False])}
+    threads = tt.get_num_threads()
+    try:
+        for source in re.findall(r"`([^`]+)`", cell):
+            eval(source, names)
+    finally:  # what some of them switch
+        tt.set_num_threads(threads)
+        tt.autograd.set_detect_anomaly(False)

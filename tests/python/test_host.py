@@ -58,7 +58,8 @@ def test_a_package_alone_says_where_it_searched(tmp_path):
 import importlib.machinery, sys, types
 sys.path.insert(0, {str(Path(tt.__file__).parent)!r})
 package = types.ModuleType("tt"); package.__path__ = [{str(Path(tt.__file__).parent)!r}]; sys.modules["tt"] = package
-import os; exists = os.path.exists; os.path.exists = lambda p: False if str(p).endswith(".so") else exists(p)
+import os; exists = os.path.exists
+os.path.exists = lambda p: False if str(p).endswith(".so") else exists(p)
 import tt._lib"""
     env = {k: v for k, v in os.environ.items() if k not in ("TT_LIBRARY", "LD_LIBRARY_PATH")}
     found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)

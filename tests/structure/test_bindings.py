@@ -58,8 +58,27 @@ def test_an_excluded_function_that_is_used_is_refused(monkeypatch):
 
 
 def test_cells_name_what_the_binding_has():
-    with pytest.raises(bindings.AreaError, match="rust has no conv9d"):
-        bindings.check_words([({"name": "Layers", "rust": "`nn::conv9d(3)`"}, [])], "rust", {"nn"})
+    with pytest.raises(bindings.AreaError, match="julia has no conv9d"):
+        bindings.check_words([({"name": "Layers", "julia": "`nn.conv9d(3)`"}, [])], "julia", {"nn"})
+
+
+def test_names_of_c_in_the_page_are_declared():
+    """Its other columns are checked by the suites of their languages."""
+    headers_ = {path.name: path.read_text() for path in (ROOT / "include").glob("*.h")}
+    cells = [row.split("|")[2] for row in page_rows("| area |")]
+    left_out = [row.split("|")[2] for row in page_rows("| binding |")]
+    for name in re.findall(r"`([^`]+)`", " ".join(cells + left_out)):
+        if name.endswith(".h"):
+            assert name in headers_
+        elif name not in ("_retain", "_release"):
+            for part in name.split("."):
+                assert any(re.search(rf"\b{part}\b", text) for text in headers_.values()), name
+
+
+def page_rows(head):
+    """The rows of the table of docs/bindings.md that begins so."""
+    text = (ROOT / "docs/bindings.md").read_text()
+    return text[text.index(head) :].partition("\n\n")[0].splitlines()[2:]
 
 
 def test_the_names_of_python_lead_somewhere():

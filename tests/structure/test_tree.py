@@ -1,6 +1,7 @@
 """The tree: every source is in a build list, every directory of src explains itself, nothing
 generated is stale."""
 import re
+import subprocess
 import sys
 
 from common import ROOT, per_file, run, sources
@@ -57,3 +58,22 @@ def test_reading_orders_lead_through_files_that_exist():
 
 def test_generated_files_are_current():
     run(sys.executable, ROOT / "codegen/gen.py", "--check")
+
+
+def test_no_line_is_longer_than_100_columns():
+    found = subprocess.run([ROOT / ".ci/columns"], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_a_long_line_is_noticed(tmp_path):
+    lines = {
+        "long.py": ["#" + "x" * 100, f'raise ValueError("{"x" * 100}")'],
+        "long.md": ["x " * 51, "| " + "x" * 100, "# " + "x" * 100, "see https://" + "x" * 100],
+        "long.toml": ["a = [" + "1, " * 40 + "]", 'a = { b = "' + "x" * 100 + '" }'],
+    }
+    for name, texts in lines.items():
+        path = tmp_path / name
+        path.write_text("\n".join(texts) + "\n")
+        found = subprocess.run([ROOT / ".ci/columns", path], capture_output=True, text=True)
+        first = f"{path}:1: {len(texts[0])} columns"
+        assert found.stdout.splitlines() == [first] and found.returncode == 1

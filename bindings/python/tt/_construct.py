@@ -1,7 +1,8 @@
 """Calls the C constructors of the generated classes: layers, optimizers and schedules.
 
-A class lists its arguments as rows (name, type, default in a tuple or None, is it a parameter of C's). The
-arguments that are no parameters form the constructor's options struct. The type of an enum is {name: value}.
+A class lists its arguments as rows (name, type, default in a tuple or None, is it a parameter of
+C's). The arguments that are no parameters form the constructor's options struct. The type of an
+enum is {name: value}.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Arguments of operators: checks their kind and gives them the form that C reads.
 
-A wrong kind is a TypeError before C is called. Most functions take the value, the operator's name and the
-argument's name. Structs are packed into bytes, which ctypes passes as a pointer: a third of the cost of a
-ctypes.Structure.
+A wrong kind is a TypeError before C is called. Most functions take the value, the operator's name
+and the argument's name. Structs are packed into bytes, which ctypes passes as a pointer: a third of
+the cost of a ctypes.Structure.
 """
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def pointers(xs: Sequence[Tensor | None]) -> bytes:
 
 
 def tensors_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
-    """Returns pointer and length of a list of tensors in an options struct. keep holds its memory."""
+    """Returns pointer and length of a list of tensors in an options struct. keep holds its
+    memory."""
     if xs is None:
         return list_field(None, op, arg, keep)
     tensors = tensor_list(xs, op, arg, True)
@@ -88,7 +89,8 @@ def several(x: Any) -> Any:
 
 
 def length(xs: Sequence[Any], *others: Sequence[Any] | None) -> c_int64:
-    """Returns the length of xs. Other lists that belong to it must have the same length or be None."""
+    """Returns the length of xs. Other lists that belong to it must have the same length or be
+    None."""
     n = len(xs)
     if others and any(x is not None and len(x) != n for x in others):
         lengths = ", ".join(str(len(x)) for x in others if x is not None)
@@ -251,7 +253,8 @@ def list_field(x: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
 
 
 def left_out(first: Any, *given: Any) -> tuple[Any, ...]:
-    """Returns arguments whose first one may be left out, as in arange(end): its value is then `first`."""
+    """Returns arguments whose first one may be left out, as in arange(end): its value is then
+    `first`."""
     there = [x for x in given if x is not None]
     if len(there) == len(given):
         return given
@@ -320,7 +323,8 @@ def texts(xs: Sequence[str], op: str, arg: str) -> Any:
 
 
 def texts_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
-    """Returns pointer and length of a list of strings in an options struct. keep holds its memory."""
+    """Returns pointer and length of a list of strings in an options struct. keep holds its
+    memory."""
     if xs is None:
         return 0, 0
     keep.append(texts(xs, op, arg))
@@ -350,7 +354,8 @@ def number_operand(
 
     It takes part in promotion by its kind only, and keeps all digits.
     others: the other operands. alone: x is accepted although none of them is a tensor.
-    fit: x must fit the dtype of the first tensor, except that of 16-bit floats, where it may become inf.
+    fit: x must fit the dtype of the first tensor, except that of 16-bit floats, where it may become
+        inf.
     """
     first = next((t for t in others if isinstance(t, Tensor)), None)
     if not is_number(x) or first is None and not alone:

@@ -38,7 +38,8 @@ def tensor(
     """Returns a new tensor with the values of data, without history.
 
     data: a number, nested lists of numbers, a NumPy array or a tensor.
-    dtype: by default that of an array or a tensor; of Python numbers bool, int64, float32 or complex64.
+    dtype: by default that of an array or a tensor; of Python numbers bool, int64, float32 or
+        complex64.
     device: by default that of a tensor, else the CPU.
     Raises ValueError if nested lists have different lengths, TypeError for other data.
     """
@@ -58,8 +59,8 @@ def tensor(
 def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
     """Returns data as a tensor, without a copy if possible.
 
-    A tensor is returned itself, a NumPy array as a tensor over its memory, both converted if needed.
-    Anything else goes through tensor().
+    A tensor is returned itself, a NumPy array as a tensor over its memory, both converted if
+    needed. Anything else goes through tensor().
     """
     if is_array(data) and data.ndim:
         data = from_numpy(data)
@@ -107,8 +108,8 @@ def flattened(data: Any) -> tuple[list[int], list[Any]]:
 def from_values(data: Any, dtype: DType | None) -> Tensor:
     """Returns a tensor of nested sequences of numbers.
 
-    Its dtype is that of the widest number: bool, int64, float32 or complex64. With a dtype the tensor is
-    of the widest dtype of that kind, for the caller to convert.
+    Its dtype is that of the widest number: bool, int64, float32 or complex64. With a dtype the
+    tensor is of the widest dtype of that kind, for the caller to convert.
     """
     shape, items = flattened(data)
     if items and all(map(is_array, items)):
@@ -184,8 +185,8 @@ def imported(
 def from_numpy(a: Any) -> Tensor:
     """Returns a tensor over the memory of a NumPy array.
 
-    In-place operators refuse it if the array is read-only. Raises TypeError for a dtype that tt lacks,
-    ValueError for negative strides or strides that are no multiples of the itemsize.
+    In-place operators refuse it if the array is read-only. Raises TypeError for a dtype that tt
+    lacks, ValueError for negative strides or strides that are no multiples of the itemsize.
     """
     if not is_array(a) or not hasattr(a, "__array_interface__"):
         raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")

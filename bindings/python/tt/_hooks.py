@@ -17,8 +17,8 @@ def guarded(body: Callable[[], Any]) -> int:
     """Runs the body of a callback. Returns its tt_status.
 
     An exception is kept in local.raised and raised when the call that led here has failed. C polls
-    before each callback, so that signals are handled there (see _lib.watched). What a handler raises
-    between that poll and this `try` is Python's to report, as in every ctypes callback.
+    before each callback, so that signals are handled there (see _lib.watched). What a handler
+    raises between that poll and this `try` is Python's to report, as in every ctypes callback.
     """
     try:
         body()
@@ -60,7 +60,8 @@ def registered(callback: Any, fn: Any) -> tuple[Any, c_void_p, Any]:
 
 
 class HookHandle(ExitStack):
-    """What registers a hook returns this: remove() unregisters it. As a context manager, so does its end."""
+    """What registers a hook returns this: remove() unregisters it. As a context manager, so does
+    its end."""
 
     def __init__(self, end: Callable[[], Any]) -> None:
         super().__init__()

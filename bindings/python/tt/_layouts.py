@@ -3,8 +3,10 @@ from ctypes import (
     Structure, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 )
 
-CODES = {"i": c_int32, "I": c_uint32, "q": c_int64, "Q": c_uint64, "d": c_double, "N": c_size_t,
-         "z": c_char_p, "P": c_void_p}
+CODES = {
+    "i": c_int32, "I": c_uint32, "q": c_int64, "Q": c_uint64, "d": c_double, "N": c_size_t,
+    "z": c_char_p, "P": c_void_p
+}
 # name -> fields: name, kind (a code or a struct), lengths if it is an array
 STRUCTS = {
     "tt_device": "type i, index i",

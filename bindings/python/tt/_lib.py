@@ -27,8 +27,8 @@ TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 class Library(ctypes.CDLL):
     """libtt. A call releases the interpreter lock.
 
-    Functions have result types but no argument types: callers pass ctypes objects of the right types.
-    ctypes would convert each of them once more, which takes 200 ns a call.
+    Functions have result types but no argument types: callers pass ctypes objects of the right
+    types. ctypes would convert each of them once more, which takes 200 ns a call.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -64,7 +64,8 @@ def candidates() -> list[tuple[str, str]]:
 
 
 def open_library() -> tuple[Library, str]:
-    """Returns the first library found and its path. Raises ImportError without one of this version."""
+    """Returns the first library found and its path. Raises ImportError without one of this
+    version."""
     tried = "Searched:"
     for what, path in candidates():
         try:
@@ -127,7 +128,8 @@ def keep(x: Any) -> int:
 
 
 def for_good(callback: Any) -> Any:
-    """Returns a C callback that is never freed: objects may be released after the modules are gone."""
+    """Returns a C callback that is never freed: objects may be released after the modules are
+    gone."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
     return callback
 
@@ -193,7 +195,8 @@ def result(cls: type[T], name: str, *args: Any) -> T:
 
 
 def filled(kind: Any, name: str, *args: Any, cap: int = 64) -> Any:
-    """Calls a C function that fills an array; its last parameters are the array, cap and the number.
+    """Calls a C function that fills an array; its last parameters are the array, cap and the
+    number.
 
     Returns a list of the items, bytes for c_char.
     """
@@ -227,8 +230,8 @@ if lib.tt_runtime_new(None, byref(runtime)):
 def watched() -> Generator[int, Any, None]:
     """Yields the result of C's poll: CALLBACK_FAILED once a signal handler has raised.
 
-    Python runs signal handlers when it resumes the generator, which is inside of its `try`. A function
-    would be interrupted before its `try` begins.
+    Python runs signal handlers when it resumes the generator, which is inside of its `try`. A
+    function would be interrupted before its `try` begins.
     """
     status = 0
     while True:

@@ -67,7 +67,8 @@ def allclose(
 ) -> bool:
     """Returns whether all elements satisfy |input - other| <= atol + rtol |other|, or are equal.
 
-    equal_nan: nan equals nan. Raises InvalidArgumentError for different dtypes or a negative tolerance.
+    equal_nan: nan equals nan. Raises InvalidArgumentError for different dtypes or a negative
+        tolerance.
     """
     instance(Tensor, other, "allclose", "other")
     if input.dtype is not other.dtype or rtol < 0 or atol < 0:

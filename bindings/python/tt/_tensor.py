@@ -54,8 +54,8 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
 class Tensor(Arithmetic):
     """An n-dimensional array with automatic differentiation.
 
-    Tensor(2, 3) is uninitialised, of these sizes and float32. Tensor(data) has the values of data as
-    float32. Tensor(tensor) is an alias, which subclasses use.
+    Tensor(2, 3) is uninitialised, of these sizes and float32. Tensor(data) has the values of data
+    as float32. Tensor(tensor) is an alias, which subclasses use.
 
     The results of functions, methods and operators on a subclass are of the subclass, unless it is
     defined with plain_results=True, as Parameter is.
@@ -96,7 +96,8 @@ class Tensor(Arithmetic):
         return self.numel() * self.itemsize
 
     def untyped_storage(self) -> SimpleNamespace:
-        """Returns the memory that self and its views share: an object with data_ptr() and nbytes()."""
+        """Returns the memory that self and its views share: an object with data_ptr() and
+        nbytes()."""
         return SimpleNamespace(data_ptr=self._storage_data, nbytes=self._storage_bytes)
 
     def is_contiguous(self, memory_format: _memory_format = contiguous_format) -> _bool:
@@ -158,7 +159,8 @@ class Tensor(Arithmetic):
         create_graph: _bool = False,
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
-        """Computes the gradient of self and adds it to the .grad of the leaves it was computed from.
+        """Computes the gradient of self and adds it to the .grad of the leaves it was computed
+        from.
 
         gradient: that of self, of its shape; None: 1, for a tensor of one element.
         retain_graph: keeps the graph for another backward; None: as create_graph.
@@ -187,7 +189,8 @@ class Tensor(Arithmetic):
         self._set_data(source)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-        """Calls hook(grad) with the gradient of self; a tensor that it returns replaces the gradient.
+        """Calls hook(grad) with the gradient of self; a tensor that it returns replaces the
+        gradient.
 
         handle.remove() unregisters the hook.
         """
@@ -281,8 +284,8 @@ class Tensor(Arithmetic):
     def numpy(self, *, force: _bool = False) -> ndarray[Any, Any]:
         """Returns a NumPy array over the same memory.
 
-        Raises AutogradError if self requires a gradient, DeviceError if it is not on the CPU, TypeError
-        for bfloat16. force: converts self.detach().cpu(), which may copy.
+        Raises AutogradError if self requires a gradient, DeviceError if it is not on the CPU,
+        TypeError for bfloat16. force: converts self.detach().cpu(), which may copy.
         """
         from ._numpy import to_numpy
 
@@ -318,7 +321,8 @@ class Tensor(Arithmetic):
     def allclose(
         self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
     ) -> _bool:
-        """Returns whether all elements satisfy |self - other| <= atol + rtol |other|, or are equal."""
+        """Returns whether all elements satisfy |self - other| <= atol + rtol |other|, or are
+        equal."""
         from ._numbers import allclose
 
         return allclose(self, other, rtol, atol, equal_nan)
@@ -431,7 +435,8 @@ class Tensor(Arithmetic):
         return made
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Self:
-        """Returns a copy with its gradient. Views that are copied together share a storage again."""
+        """Returns a copy with its gradient. Views that are copied together share a storage
+        again."""
         if not self.is_leaf:
             raise errors.AutogradError("only leaves can be deep-copied: detach() first")
         if self.data_ptr():
@@ -447,7 +452,8 @@ class Tensor(Arithmetic):
         return made
 
     def _copied_storage(self, memo: dict[Any, Any]) -> Tensor:
-        """Returns a copy of self's storage, 1-D: the same for all tensors over it that memo knows."""
+        """Returns a copy of self's storage, 1-D: the same for all tensors over it that memo
+        knows."""
         key = "storage", self._storage_data(), self.dtype
         if key not in memo:
             n = self._storage_bytes() // self.itemsize

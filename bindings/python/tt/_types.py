@@ -105,7 +105,8 @@ preserve_format = MEMORY_FORMATS["preserve_format"]
 
 
 class device:
-    """Where a tensor's memory is: device("cpu"), device("cuda:1"), device("cuda", 1), device("meta").
+    """Where a tensor's memory is: device("cpu"), device("cuda:1"), device("cuda", 1),
+    device("meta").
 
     type: "cpu", "cuda", "meta" or "ext" (a host's own). index: an int, None for cpu and meta.
     Raises DeviceError for any other name.

@@ -25,8 +25,8 @@ def operators() -> list[dict[str, Any]]:
 class Op(OpHandle):
     """An operator, built in or custom.
 
-    Call it with the arguments of its schema by position. None, or a missing argument at the end, stands
-    for the default.
+    Call it with the arguments of its schema by position. None, or a missing argument at the end,
+    stands for the default.
     """
 
     __slots__ = ()
@@ -71,8 +71,8 @@ def custom_op(
 
     schema: such as "name(x: Tensor, k: Int) -> Tensor".
     compute: called with the arguments of the schema, under no_grad; returns a tensor or a tuple.
-    backward: called as backward(grads, args, results), with a gradient or None per result; returns a
-        gradient or None per tensor argument. Without it the results require no gradient.
+    backward: called as backward(grads, args, results), with a gradient or None per result; returns
+        a gradient or None per tensor argument. Without it the results require no gradient.
     """
     if compute is None:
         return lambda fn: custom_op(schema, fn, backward=backward)

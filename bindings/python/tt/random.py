@@ -1,7 +1,8 @@
 """Random numbers.
 
-Each thread has a generator of its own, made when the thread first uses tt. Its seed follows from the last
-manual_seed and the order in which threads begin to use tt; without a manual_seed it differs in every run.
+Each thread has a generator of its own, made when the thread first uses tt. Its seed follows from
+the last manual_seed and the order in which threads begin to use tt; without a manual_seed it
+differs in every run.
 """
 from __future__ import annotations
 

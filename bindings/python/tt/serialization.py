@@ -1,8 +1,8 @@
 """save and load: dicts, lists and tuples of tensors, numbers and strings.
 
-A dict of strings to tensors, such as a state dict, becomes a plain safetensors file. Anything else does,
-too, with its structure as JSON in the file's metadata. A name that ends in .pt or .pth makes a file that
-torch.load reads.
+A dict of strings to tensors, such as a state dict, becomes a plain safetensors file. Anything else
+does, too, with its structure as JSON in the file's metadata. A name that ends in .pt or .pth makes
+a file that torch.load reads.
 """
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def unpack(x: Any, tensors: dict[str, Tensor]) -> Any:
 def save(obj: Any, f: Any) -> None:
     """Writes tensors, numbers, strings, dicts, lists and tuples to a path or to a file object.
 
-    A path that ends in .pt or .pth makes a file of PyTorch's, any other a safetensors file. After a crash
-    the file is the old or the new one. Raises TypeError for other objects.
+    A path that ends in .pt or .pth makes a file of PyTorch's, any other a safetensors file. After a
+    crash the file is the old or the new one. Raises TypeError for other objects.
     """
     if hasattr(f, "write"):
         with tempfile.TemporaryDirectory() as folder:

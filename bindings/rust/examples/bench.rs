@@ -1,5 +1,6 @@
-//! The cost of the crate beside the C calls, in turns in one process: `cargo run --release --example
-//! bench [ROUNDS]`. Times are medians of the rounds; a ratio is the median of the rounds' ratios.
+//! The cost of the crate beside the C calls, in turns in one process: `cargo run --release
+//! --example bench [ROUNDS]`. Times are medians of the rounds; a ratio is the median of the rounds'
+//! ratios.
 use std::ptr::null_mut;
 use std::time::Instant;
 use tt::{Handle, Tensor};

@@ -1,5 +1,5 @@
-// run_elementwise: gives a functor's loop contiguous arrays of its own types, whatever the strides and
-// dtypes of the plan. Operands that are not such arrays are copied through blocks on the stack.
+// run_elementwise: gives a functor's loop contiguous arrays of its own types, whatever the strides
+// and dtypes of the plan. Operands that are not such arrays are copied through blocks on the stack.
 //
 //   run_few      dense, at block_n kBlockBytes / 16 elements
 //   run_dense    dense; scalars are expanded to a block, large outputs are streamed

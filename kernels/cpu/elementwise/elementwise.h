@@ -1,5 +1,6 @@
-// The elementwise engine: a functor becomes one loop per compute type (Block), over contiguous arrays
-// of this type. A dense plan runs it directly; otherwise run_elementwise calls it block by block.
+// The elementwise engine: a functor becomes one loop per compute type (Block), over contiguous
+// arrays of this type. A dense plan runs it directly; otherwise run_elementwise calls it block by
+// block.
 //
 // A file <family>.cpp of this folder includes this header, the functors, and the generated list
 // kernels/functors/gen/<family>.inc, each line of which defines one kernel (TT_ELEMENTWISE below).
@@ -109,8 +110,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
   static constexpr bool kHasVector = __is_same(T, double) && requires { F::kVector; };
 
-  // For functors with is_hard: a block with a hard element is computed by a scalar loop. An easy element
-  // has the same value in both loops.
+  // For functors with is_hard: a block with a hard element is computed by a scalar loop. An easy
+  // element has the same value in both loops.
   static TT_INLINE void checked_loop(const Param<T>& p, char* out, const char* a, int64_t n) {
     for (int64_t m; n > 0; n -= m, a += m * int64_t(sizeof(T)), out += m * int64_t(sizeof(T))) {
       m = min(n, kBlock);
@@ -195,7 +196,8 @@ TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64
 
 TT_ISA_END
 
-// Defines a kernel: its name, functor, number of inputs, compute set (Set_…) and output (same or bool).
+// Defines a kernel: its name, functor, number of inputs, compute set (Set_…) and output (same or
+// bool).
 #define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)               \
   TT_KERNEL(name)(const void* plan, int64_t begin, int64_t end) noexcept {        \
     return dispatch<functor, arity, kOut_##out_kind>(                             \

@@ -86,8 +86,8 @@ int crossed_dim(const ElementPlan& p) {
   return 0;
 }
 
-// Copies rows of dimension 1 from w on by a transposition. Returns the number of elements copied, 0 if
-// w is within a row or less than a row is left.
+// Copies rows of dimension 1 from w on by a transposition. Returns the number of elements copied, 0
+// if w is within a row or less than a row is left.
 int64_t copy_crossed_rows(const ElementPlan& p, const Walk& w, int64_t left) {
   if (w.index[0] != 0) return 0;
   const int64_t rows = min(left / p.size[0], p.size[1] - w.index[1]);

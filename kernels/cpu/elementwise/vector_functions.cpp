@@ -1,5 +1,5 @@
-// map_function: functions of doubles over arrays, by SLEEF a vector at a time if it is loaded, else by
-// the C library. SLEEF is called with elements of one range of magnitude; per function, a table
+// map_function: functions of doubles over arrays, by SLEEF a vector at a time if it is loaded, else
+// by the C library. SLEEF is called with elements of one range of magnitude; per function, a table
 // gives the bounds `near` and `far`:
 //
 //   0 < |x| < least   scalar

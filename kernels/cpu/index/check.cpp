@@ -61,7 +61,8 @@ TT_NOINLINE bool all_inside(const IndexCheckPlan& p, const int64_t* v, int64_t n
   return !bad;
 }
 
-// Checks chunks [begin, end), and calls f(v, i, n) with the indices at [i, i + n), bad ones set to 0.
+// Checks chunks [begin, end), and calls f(v, i, n) with the indices at [i, i + n), bad ones set to
+// 0.
 template <class F>
 inline int32_t check_chunks(const IndexCheckPlan& p, int64_t begin, int64_t end, const F& f) {
   const int64_t last = min(end * kIndexChunk, p.n);

@@ -1,10 +1,10 @@
 // index_get: b = a[index]. index_put: a[index] = b. index_accumulate: a[index] += b.
 //
-// A nest of dimensions with strides in a, b and index; the index i at a position moves the element of
-// a by i * a_step bytes. Dimension 0 is the loop (Move::each, Move::run), the others are counted
-// (run_nest). Writes are divided among threads by ranges of i (p.range), so that no two threads write
-// the same element and sums have one order; each unit then reads all indices and keeps its own
-// (Range::find).
+// A nest of dimensions with strides in a, b and index; the index i at a position moves the element
+// of a by i * a_step bytes. Dimension 0 is the loop (Move::each, Move::run), the others are counted
+// (run_nest). Writes are divided among threads by ranges of i (p.range), so that no two threads
+// write the same element and sums have one order; each unit then reads all indices and keeps its
+// own (Range::find).
 #include "kernels/cpu/index/index.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -25,9 +25,9 @@ template <class I> TT_INLINE int64_t read_index(const I* at) {
   return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
-// Converts an index i to a byte offset: i * step, i < 0 counting from the end. An index that another
-// thread changed to one out of range counts as 0. size 0: the indices are byte offsets, which no one
-// else writes. stride: of a along dimension 0.
+// Converts an index i to a byte offset: i * step, i < 0 counting from the end. An index that
+// another thread changed to one out of range counts as 0. size 0: the indices are byte offsets,
+// which no one else writes. stride: of a along dimension 0.
 struct Place {
   int64_t size, step, stride;
   TT_INLINE bool inside(int64_t i) const { return uint64_t(i) <= uint64_t(size) - 1; }
@@ -41,8 +41,8 @@ struct Place {
   }
 };
 
-// Calls f(pointer in a, pointer in b) for n elements. The first loop serves until the first negative
-// index, and computes less.
+// Calls f(pointer in a, pointer in b) for n elements. The first loop serves until the first
+// negative index, and computes less.
 template <class F> TT_INLINE void for_places(char* a, char* b, const int64_t* index, Place place,
                                              int64_t sb, int64_t n, const F& f) {
   const int64_t* const end = index + n;

@@ -1,7 +1,7 @@
-// svd by one-sided Jacobi. Rotations of pairs of columns make the columns of W = A V orthogonal; their
-// norms are the singular values, and even small ones have high relative accuracy. Hestenes, J. SIAM
-// 6 (1958); Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Golub & Van Loan, "Matrix
-// Computations", section 8.6.
+// svd by one-sided Jacobi. Rotations of pairs of columns make the columns of W = A V orthogonal;
+// their norms are the singular values, and even small ones have high relative accuracy. Hestenes,
+// J. SIAM 6 (1958); Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Golub & Van Loan,
+// "Matrix Computations", section 8.6.
 //
 //   w: (n, m), the columns of A; in the end those of U    v: (n, n), the columns of V    s: (n)
 //
@@ -139,8 +139,8 @@ template <bool kComplex> struct Jacobi {
     }
   }
 
-  // Sets column k of w to a unit vector orthogonal to the columns before it: an axis, orthogonalised
-  // twice. At least one axis keeps a norm of sqrt(1 / m).
+  // Sets column k of w to a unit vector orthogonal to the columns before it: an axis,
+  // orthogonalised twice. At least one axis keeps a norm of sqrt(1 / m).
   void complete(int64_t k) {
     double* u = w + k * length;
     for (int64_t axis = 0; axis < m; axis++) {

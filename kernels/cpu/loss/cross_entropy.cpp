@@ -21,8 +21,8 @@ template <class T> struct LossRow {
         loss_item(kItemSize[plan.loss_dtype]),
         row_step(plan.inner == 1 ? plan.classes : 1) {}
 
-  // The target of row r, -1 if it is ignored. Another thread may write the targets: each is read once
-  // and checked by is_class().
+  // The target of row r, -1 if it is ignored. Another thread may write the targets: each is read
+  // once and checked by is_class().
   int64_t target(int64_t r) const {
     const int64_t t =
         p.target_dtype == TT_I64
@@ -62,8 +62,8 @@ template <class T> struct LossRow {
 
 // ---- cross_entropy ----
 
-// *top: the largest of classes [c, c + n) of row r; *total: the sum of exp(x - top). One pass: the sum
-// is rescaled when a block raises the maximum.
+// *top: the largest of classes [c, c + n) of row r; *total: the sum of exp(x - top). One pass: the
+// sum is rescaled when a block raises the maximum.
 template <class T>
 TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T* top, T* total) {
   const RowIn<T> x{l.p.x + (r * l.p.classes + c) * l.item, l.p.dtype};

@@ -1,6 +1,6 @@
-// Products x G(x) with a gate G in (0, 1), as in SiLU and GELU. In the tail, where the gate is small
-// and steep, two things keep them accurate: arguments in two parts, and powers of two that scale the
-// product instead of the gate. x = -inf gives nan, as in PyTorch. Included by math.h.
+// Products x G(x) with a gate G in (0, 1), as in SiLU and GELU. In the tail, where the gate is
+// small and steep, two things keep them accurate: arguments in two parts, and powers of two that
+// scale the product instead of the gate. x = -inf gives nan, as in PyTorch. Included by math.h.
 #pragma once
 
 TT_ISA_BEGIN
@@ -53,8 +53,8 @@ TT_INLINE double gate(double v, double lost) {
 }
 TT_INLINE double gated(double x, double v, double lost) { return x * gate(v, lost); }
 
-// x tanh(log(1 + e)) = x n / (n + 2), where n = e (e + 2) and e = exp(x). x is bounded in exp, where
-// the quotient has become 1.
+// x tanh(log(1 + e)) = x n / (n + 2), where n = e (e + 2) and e = exp(x). x is bounded in exp,
+// where the quotient has become 1.
 TT_INLINE float mish(float x) {
   float k;
   const float m = exp_parts(at_most(x, 20.0f), 0.0f, &k);

@@ -86,8 +86,8 @@ template <class V> TT_INLINE V expm1_series(V r) {  // P(r)
   return fma(r2, fma(r2, 0x1.6d99bep-10f, high), low);
 }
 
-// sigmoid(x + lost) = 1 / (1 + e) = s / (s + 1 + p), s = 2^-n. Returns a rough q; the accurate result
-// is (q - q excess) 2^n.
+// sigmoid(x + lost) = 1 / (1 + e) = s / (s + 1 + p), s = 2^-n. Returns a rough q; the accurate
+// result is (q - q excess) 2^n.
 template <class V> TT_INLINE V sigmoid_rough(V x, V lost, V* excess, V* exponent) {
   const V t = at_most(at_least(x, -150.0f), 30.0f);
   const V shifted = fma(t, kLog2e, splat<V>(kRoundExponent));

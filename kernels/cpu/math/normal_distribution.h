@@ -63,8 +63,9 @@ template <class V> TT_INLINE V gelu_by_tail(V x) {
 }
 
 #if defined(__AVX512F__)
-// gelu is x Phi(x). On [-3.875, 4.125): a polynomial in u = 4 x - n around the nearest multiple n of
-// 1/4; its error is 2^-29. kRow[i]: the coefficients of u^i for n = -15 … 16. Elsewhere: by the tail.
+// gelu is x Phi(x). On [-3.875, 4.125): a polynomial in u = 4 x - n around the nearest multiple n
+// of 1/4; its error is 2^-29. kRow[i]: the coefficients of u^i for n = -15 … 16. Elsewhere: by the
+// tail.
 
 static TT_NOINLINE F32v gelu_far(F32v x) { return gelu_by_tail(x); }
 TT_INLINE F32v gelu(F32v x) {

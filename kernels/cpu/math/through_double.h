@@ -19,7 +19,8 @@ TT_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a,
 #else
 TT_INLINE double mul_add(double a, double b, double c) { return a * b + c; }
 #endif
-// c0 + c1 x + …, by recursion: gcc does not vectorise a loop that contains a loop over coefficients.
+// c0 + c1 x + …, by recursion: gcc does not vectorise a loop that contains a loop over
+// coefficients.
 TT_INLINE double polynomial(double, double c) { return c; }
 template <class... C> TT_INLINE double polynomial(double x, double c, C... more) {
   return mul_add(x, polynomial(x, more...), c);
@@ -140,7 +141,8 @@ TT_INLINE float atan(float x) {
 
 // ---- erf, erfc ----
 
-// erfc(a) = exp(-a^2) u P(u), a >= 0, u = 3 / (3 + a): 2^-33 for a <= 10.2, beyond which a float is 0.
+// erfc(a) = exp(-a^2) u P(u), a >= 0, u = 3 / (3 + a): 2^-33 for a <= 10.2, beyond which a float is
+// 0.
 TT_INLINE double erfc_part(double a) {
   const double u = 3.0 / (3.0 + a);
   const double p = polynomial(u, 0x1.8129b46355957p-3, 0x1.80e66e16f4c71p-3, 0x1.6eca80139e9dfp-3,

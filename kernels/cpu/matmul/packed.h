@@ -1,5 +1,5 @@
-// Packed matmul of real types, after GotoBLAS: panels of a and b, and a micro-kernel that multiplies
-// one panel of each. Instantiated by f32.cpp, f64.cpp, int.cpp and bf16.cpp.
+// Packed matmul of real types, after GotoBLAS: panels of a and b, and a micro-kernel that
+// multiplies one panel of each. Instantiated by f32.cpp, f64.cpp, int.cpp and bf16.cpp.
 //
 //                    k            n
 //   panel of a: [nk][kMr]     panel of b: [nk][kNr]     tile of c: (kMr, kNr)
@@ -62,8 +62,8 @@ void micro(const MicroArgs<T, P>& args) {
   const int64_t ld = args.ld, b_row = args.b_row;
   const bool add = args.add;
   const char* next = args.next;
-  // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It is
-  // done only where the loop is too short to prefetch them one by one.
+  // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
+  // is done only where the loop is too short to prefetch them one by one.
   const bool few = args.nk < kFetchEvery * kMr;
   const T* fetch = out;
   const T* const last = out + (kMr - 1) * ld;
@@ -199,8 +199,8 @@ template <class S, class T, class P> struct TileSink {
         direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled &&
                !(first && block.plan->d)) {}
 
-  // Computes rows r, columns [j, j + w) from one panel of a and one of b. copy: the panel of b is not
-  // packed yet; the micro-kernel reads the operand and packs it.
+  // Computes rows r, columns [j, j + w) from one panel of a and one of b. copy: the panel of b is
+  // not packed yet; the micro-kernel reads the operand and packs it.
   void run(PanelRange r, int64_t j, int w, const P* a, P* b, bool copy, const char* next) {
     const MatmulPlan& p = *k.plan;
     const int h = int(r.end - r.begin);
@@ -229,8 +229,8 @@ template <class S, class T, class P> struct TileSink {
   }
 };
 
-// The order of a unit's tiles. Rows outside: a panel of a stays in the first-level cache, panels of b
-// stream from the second level, and c is written along its rows. Else a panel of b stays.
+// The order of a unit's tiles. Rows outside: a panel of a stays in the first-level cache, panels of
+// b stream from the second level, and c is written along its rows. Else a panel of b stays.
 #if defined(__AVX512F__)
 constexpr bool kRowsOutside = true;
 #else

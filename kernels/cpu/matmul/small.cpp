@@ -29,7 +29,8 @@ struct SmallArgs {
   int last;  // columns in the last vector
 };
 
-// out = a·b for kMr rows and kVecs vectors of columns, of which the last has s.last columns if kPart.
+// out = a·b for kMr rows and kVecs vectors of columns, of which the last has s.last columns if
+// kPart.
 template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallArgs& s) {
   constexpr int kL = kLanes<T>;
   const Part<T> part(s.last);

@@ -4,9 +4,9 @@
 //   channel_sums, backward  sum of g and sum of g (x - mean) rstd: out [2][channels]
 //   channel_affine          y, or dx, from them
 //
-// Stage 0 of channel_sums leaves two sums per chunk and channel in workspace, [n_chunks][2][channels];
-// stage 1 combines them. If inner is 1 (columns), channels are contiguous; else planes of inner
-// elements are (planes).
+// Stage 0 of channel_sums leaves two sums per chunk and channel in workspace,
+// [n_chunks][2][channels]; stage 1 combines them. If inner is 1 (columns), channels are contiguous;
+// else planes of inner elements are (planes).
 #include "kernels/cpu/norm/batch_norm.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -192,7 +192,8 @@ inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end
 }
 
 // ---- channel_affine: y = (x - mean) a + (g - g_mean) b + shift ----
-// Forward: g is NULL. Backward: with sums, x and g count; without (statistics are constants), only g.
+// Forward: g is NULL. Backward: with sums, x and g count; without (statistics are constants), only
+// g.
 
 template <class T> struct Coefficients {
   T mean, a, g_mean, b, shift;

@@ -79,8 +79,8 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
 }
 
 // ---- backward ----
-// With h = (x - mean) rstd and u = g weight: dx = rstd (u - mean(u) - h mean(u h)). Step 0 computes the
-// sums of u and u h, and dweight and dbias of a chunk of rows; step 1 computes dx.
+// With h = (x - mean) rstd and u = g weight: dx = rstd (u - mean(u) - h mean(u h)). Step 0 computes
+// the sums of u and u h, and dweight and dbias of a chunk of rows; step 1 computes dx.
 
 // The statistics of a row.
 template <class T> struct RowStats { T mean, rstd; };

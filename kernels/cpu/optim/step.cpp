@@ -1,5 +1,5 @@
-// optim_step: one step of an optimizer over all its tensors. An item is a parameter p with gradient g
-// and up to kOptimStates states s, all of n elements; a Rule updates them one vector at a time.
+// optim_step: one step of an optimizer over all its tensors. An item is a parameter p with gradient
+// g and up to kOptimStates states s, all of n elements; a Rule updates them one vector at a time.
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
@@ -56,8 +56,8 @@ template <class T> struct Run {
   T* s[kOptimStates];
 };
 
-// What the rules share: the sign of the gradient, the weight decay, which states exist, and which are
-// fresh: not initialised, to be read as 0.
+// What the rules share: the sign of the gradient, the weight decay, which states exist, and which
+// are fresh: not initialised, to be read as 0.
 template <class T> struct Rule {
   using V = Vec<T>;
   V sign, weight_decay;

@@ -1,5 +1,5 @@
-// Uniform, normal, Bernoulli and integer values, and dropout. Element i is a function of seed, offset
-// and i (random_plan.h), so results depend on neither threads nor instruction set.
+// Uniform, normal, Bernoulli and integer values, and dropout. Element i is a function of seed,
+// offset and i (random_plan.h), so results depend on neither threads nor instruction set.
 #include "kernels/cpu/random/random.h"
 
 #include "kernels/cpu/math/math.h"
@@ -11,8 +11,8 @@ TT_ISA_BEGIN
 
 constexpr int64_t kWords = 1024;  // random words of one step
 
-// Calls f(words, i, n) to fill elements [i, i + n), n <= kWords / kPerValue. A value takes kPerValue
-// words; `words` is padded to whole groups.
+// Calls f(words, i, n) to fill elements [i, i + n), n <= kWords / kPerValue. A value takes
+// kPerValue words; `words` is padded to whole groups.
 template <int kPerValue, class F>
 inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const F& f) {
   alignas(64) uint32_t words[kWords];

@@ -23,8 +23,8 @@ TT_INLINE U64v mul_low(U64v a, U64v b) {
 #endif
 }
 
-// out: [kGroups][64], the first group begins at `counter`; first: the counters of a group relative to
-// its beginning; keys: two per round.
+// out: [kGroups][64], the first group begins at `counter`; first: the counters of a group relative
+// to its beginning; keys: two per round.
 template <int kGroups>
 TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first, const U64v* keys) {
   constexpr int N = kPhiloxGroup / kLanes<uint64_t>;

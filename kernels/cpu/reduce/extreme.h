@@ -39,8 +39,8 @@ template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
 }
 
 // The largest (smallest) of x[0 … n) and start. kNan: NaN if any x is NaN; else NaNs are skipped.
-// Between +0 and -0 the result depends on their positions, but not on the ISA: the fold has 64 lanes
-// everywhere.
+// Between +0 and -0 the result depends on their positions, but not on the ISA: the fold has 64
+// lanes everywhere.
 template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   constexpr int L = kLanes<float>;
   constexpr int N = kBlockLanes / L;

@@ -1,5 +1,5 @@
-// resize and resize_backward. In planes, columns are resized before rows, since one resized row of x
-// serves several rows of y:
+// resize and resize_backward. In planes, columns are resized before rows, since one resized row of
+// x serves several rows of y:
 //
 //   x        row `low` and row `high` of y's row, up to kSpan columns
 //              | pick: y's columns of a row, by permutations of two vectors of x
@@ -38,8 +38,8 @@ TT_INLINE int32_t floor_index(double x, int64_t n) {
   return at < double(n) ? int32_t(at) : int32_t(n - 1);
 }
 
-// The element of x that result o copies, in the modes that are not linear. It is computed in T, as in
-// PyTorch.
+// The element of x that result o copies, in the modes that are not linear. It is computed in T, as
+// in PyTorch.
 template <class T> TT_INLINE int32_t nearest(const ResizePlan& p, int d, int64_t o) {
   const int64_t in = p.in[d];
   if (p.mode == kResizeNearest && p.out[d] == in) return int32_t(o);
@@ -99,8 +99,8 @@ template <class T> struct Columns {
   const T* weight;
   bool linear;
   int64_t origin, n;
-  // For each vector of y: the first element of x that it reads, or -1 if it reads beyond two vectors
-  // from there.
+  // For each vector of y: the first element of x that it reads, or -1 if it reads beyond two
+  // vectors from there.
   int64_t base[kOut / L];
   // For each column: its two elements, relative to that first one.
   alignas(64) int32_t near[kOut], far[kOut];

@@ -1,6 +1,8 @@
-// Any dtype to any dtype in at most three vectorised passes: some fifty loops for 12 x 12 conversions.
+// Any dtype to any dtype in at most three vectorised passes: some fifty loops for 12 x 12
+// conversions.
 //
-//   src dtype  --widening-->  i32 i64 f32 f64 c64 c128  --between-->  the same six  --narrowing-->  dst
+//   src dtype  --widening-->  i32 i64 f32 f64 c64 c128  --between-->  the same six  --narrowing-->
+//   dst
 #include "kernels/cpu/simd/convert.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -62,8 +64,8 @@ void from_bool_pass(void* dst, const void* src, int64_t n) {
 TT_INLINE float f16_to_f32(uint16_t h) {
   const uint32_t em = h & 0x7fffu;
   const uint32_t shifted = em << 13;
-  // Normal: the exponent is rebiased. Subnormal: an exact product. Inf and nan keep their fraction, nan
-  // being made quiet.
+  // Normal: the exponent is rebiased. Subnormal: an exact product. Inf and nan keep their fraction,
+  // nan being made quiet.
   const float sub = float(int32_t(em)) * 0x1p-24f;
   const uint32_t special = shifted | 0x7f800000u | (em > 0x7c00u ? 0x400000u : 0u);
   const uint32_t normal = shifted + (112u << 23);

@@ -12,9 +12,9 @@ TT_INLINE constexpr int64_t block_elements(int64_t itemsize) {
 }
 
 // dst[i] = src[i] as another dtype; both are contiguous and do not overlap; n <= kBlock (<= 128 if
-// either is c128). Float to integer truncates; a value out of range gives what x86 gives: the smallest
-// int32 or int64, cut to the narrower width. Complex to real drops the imaginary part. To bool is
-// x != 0. f16 and bf16 round to nearest, ties to even.
+// either is c128). Float to integer truncates; a value out of range gives what x86 gives: the
+// smallest int32 or int64, cut to the narrower width. Complex to real drops the imaginary part. To
+// bool is x != 0. f16 and bf16 round to nearest, ties to even.
 void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dtype,
                    int64_t n) noexcept;
 

@@ -18,8 +18,8 @@ template <class T> struct RowSum {
   alignas(64) T lane[64] = {};
 };
 
-// `steps` rows of n <= kRowTile columns, `step` bytes apart. If n is small, `copies` rows are read at
-// a time as one wide row, and there are that many copies of each column's result.
+// `steps` rows of n <= kRowTile columns, `step` bytes apart. If n is small, `copies` rows are read
+// at a time as one wide row, and there are that many copies of each column's result.
 struct Columns {
   int64_t steps, step, n, copies;
   int32_t dtype;
@@ -56,7 +56,8 @@ void columns_sum(double* sum, const char* g, const char* y, const Columns& c) no
 // v: [copies][n]; repeats the first n values.
 void columns_repeat(float* v, const Columns& c) noexcept;
 void columns_repeat(double* v, const Columns& c) noexcept;
-// Combines n <= kMaxRowChunks chunks of a row: tops, their largest elements, and sums, of exp(x - top).
+// Combines n <= kMaxRowChunks chunks of a row: tops, their largest elements, and sums, of exp(x -
+// top).
 void join_exps(const double* tops, const double* sums, int64_t n, float* top, float* sum) noexcept;
 void join_exps(const double* tops, const double* sums, int64_t n, double* top,
                double* sum) noexcept;

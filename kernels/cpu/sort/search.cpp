@@ -11,7 +11,8 @@ TT_ISA_BEGIN
 template <class T> TT_INLINE bool precedes(T x, T value, bool right) {
   return !((x > value) | ((x == value) & !right));
 }
-// The insertion point of value, as std::lower_bound or std::upper_bound. Another thread may write to
+// The insertion point of value, as std::lower_bound or std::upper_bound. Another thread may write
+// to
 // the sorter after its range was checked: an index outside it counts as 0.
 template <class T> TT_INLINE int64_t insertion_point(const T* sorted, const int64_t* sorter,
                                                      int64_t n, T value, bool right) {

@@ -5,8 +5,8 @@
 //   kSortRows    each row by itself: by insertion if few results are kept, else by LSD radix sort,
 //                which is stable and skips bits that all keys share
 //   kSortFirst   one long row, few results: the first k of each chunk, then of these
-//   otherwise    one long row: splitters from a sample of keys divide it into buckets, each of which
-//                is radix-sorted in the cache
+//   otherwise    one long row: splitters from a sample of keys divide it into buckets, each of
+//                which is radix-sorted in the cache
 #include "kernels/cpu/sort/sort.h"
 
 #include "kernels/cpu/simd/load.h"
@@ -181,8 +181,8 @@ TT_NOINLINE void merge_first(const SortPlan& p) {
   write_results(p, p.row, few.item, 0, p.k);
 }
 
-// Stage 0: splitters from keys at scattered positions, as an implicit binary tree. No two are equal:
-// a frequent key gives the splitters key and key + 1, whose bucket holds nothing else.
+// Stage 0: splitters from keys at scattered positions, as an implicit binary tree. No two are
+// equal: a frequent key gives the splitters key and key + 1, whose bucket holds nothing else.
 TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
   const int64_t samples = p.buckets * kSortSample;
   const int64_t stride = p.inner * kItemSize[p.dtype];
@@ -226,8 +226,8 @@ TT_NOINLINE void count_chunk(const SortPlan& p, const SortRoom& room, int64_t c)
   __builtin_memcpy(room.counts + c * p.buckets, count, size_t(p.buckets) * sizeof *count);
 }
 
-// Stage 2: moves a chunk's items to their buckets. Buckets that start behind the first k results are
-// not filled.
+// Stage 2: moves a chunk's items to their buckets. Buckets that start behind the first k results
+// are not filled.
 TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c) {
   int64_t at[kSortMaxBuckets] = {};
   int64_t sum[kSortMaxBuckets] = {};

@@ -1,6 +1,7 @@
 """Gradients: backward, grad, grad modes, and functions with a gradient of their own.
 
-Grad modes are the thread's: another thread, also one that is started in a block of no_grad, records.
+Grad modes are the thread's: another thread, also one that is started in a block of no_grad,
+records.
 """
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def no_grad(function: F) -> F:
 def no_grad(function: Any = None) -> Any:
     """Operators record no gradients in the block, or in the decorated function.
 
-    The mode is this thread's: other threads, also those that are started in the block, record as before.
+    The mode is this thread's: other threads, also those that are started in the block, record as
+    before.
     """
     return Mode(False) if function is None else Mode(False)(function)
 
@@ -111,7 +113,8 @@ def enable_grad(function: F) -> F:
 
 
 def enable_grad(function: Any = None) -> Any:
-    """Operators record gradients in the block, or in the decorated function, also within no_grad."""
+    """Operators record gradients in the block, or in the decorated function, also within
+    no_grad."""
     return Mode(True) if function is None else Mode(True)(function)
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The first argument of forward and backward. Attributes that forward sets are there in backward.
+    """The first argument of forward and backward. Attributes that forward sets are there in
+    backward.
 
     needs_input_grad: a bool for each argument of apply: does it require a gradient?
     """
@@ -113,8 +114,8 @@ def zeros_like(t: Tensor) -> Callable[[], Tensor]:
 class Function:
     """Base class of functions with a gradient of their own.
 
-    A subclass defines static methods: forward(ctx, *args) and backward(ctx, *grads); or forward(*args),
-    setup_context(ctx, inputs, output) and backward. Call it with apply(*args).
+    A subclass defines static methods: forward(ctx, *args) and backward(ctx, *grads); or
+    forward(*args), setup_context(ctx, inputs, output) and backward. Call it with apply(*args).
     """
 
     def __init__(self) -> None:
@@ -141,7 +142,8 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Calls forward with args, and records the call if a tensor among them requires a gradient."""
+        """Calls forward with args, and records the call if a tensor among them requires a
+        gradient."""
         ctx = Context()
         recorded = is_grad_enabled()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)

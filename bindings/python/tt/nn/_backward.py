@@ -1,6 +1,7 @@
 """Full backward hooks of modules, as PyTorch's.
 
-The inputs and the results of a module pass through an identity function whose backward calls the hooks.
+The inputs and the results of a module pass through an identity function whose backward calls the
+hooks.
 """
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ class ConvTranspose1d(_layers.ConvTranspose1d):
     _class = "ConvTranspose1d"
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """output_size: the size (L,) of the result, or its whole shape, instead of output_padding."""
+        """output_size: the size (L,) of the result, or its whole shape, instead of
+        output_padding."""
         return forward(self, 1, input, output_size)
 
 
@@ -67,7 +68,8 @@ class ConvTranspose2d(_layers.ConvTranspose2d):
     _class = "ConvTranspose2d"
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """output_size: the size (H, W) of the result, or its whole shape, instead of output_padding."""
+        """output_size: the size (H, W) of the result, or its whole shape, instead of
+        output_padding."""
         return forward(self, 2, input, output_size)
 
 
@@ -77,5 +79,6 @@ class ConvTranspose3d(_layers.ConvTranspose3d):
     _class = "ConvTranspose3d"
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """output_size: the size (D, H, W) of the result, or its whole shape, instead of output_padding."""
+        """output_size: the size (D, H, W) of the result, or its whole shape, instead of
+        output_padding."""
         return forward(self, 3, input, output_size)

@@ -21,7 +21,8 @@ class Embedding(_layers.Embedding):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
-        """Returns an Embedding whose weight is `embeddings`, of shape (num_embeddings, embedding_dim).
+        """Returns an Embedding whose weight is `embeddings`, of shape (num_embeddings,
+        embedding_dim).
 
         freeze: the weight requires no gradient. options: further arguments of the constructor.
         """

@@ -1,7 +1,7 @@
 """Initialisation of tensors in place, by the names of torch.nn.init.
 
-Every function changes `tensor` without recording it, and returns it. generator: the source of random
-numbers, by default this thread's.
+Every function changes `tensor` without recording it, and returns it. generator: the source of
+random numbers, by default this thread's.
 """
 from __future__ import annotations
 
@@ -143,13 +143,15 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def xavier_uniform_(
     tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """Fills with values uniform within gain * sqrt(6 / (fan_in + fan_out)): Glorot and Bengio, 2010."""
+    """Fills with values uniform within gain * sqrt(6 / (fan_in + fan_out)): Glorot and Bengio,
+    2010."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Fills with normal values of std gain * sqrt(2 / (fan_in + fan_out)): Glorot and Bengio, 2010."""
+    """Fills with normal values of std gain * sqrt(2 / (fan_in + fan_out)): Glorot and Bengio,
+    2010."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
@@ -198,7 +200,8 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fills with orthogonal rows, or columns if there are fewer, of length gain: Saxe et al., 2013.
 
-    Dimensions behind the first are taken as one. Computed by modified Gram-Schmidt in float64, twice.
+    Dimensions behind the first are taken as one. Computed by modified Gram-Schmidt in float64,
+    twice.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -222,7 +225,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 def sparse_(
     tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
 ) -> Tensor:
-    """Fills a 2-D tensor with normal values, and a share `sparsity` of each column with 0: Martens, 2010."""
+    """Fills a 2-D tensor with normal values, and a share `sparsity` of each column with 0: Martens,
+    2010."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -35,7 +35,8 @@ released_by(ModuleHandle, quick.tt_module_release)
 
 @contextmanager
 def preserve_rng_state() -> Iterator[None]:
-    """Restores this thread's generator at the end, for initial values that are about to be replaced."""
+    """Restores this thread's generator at the end, for initial values that are about to be
+    replaced."""
     generator = default_generator()
     state = generator.get_state()
     try:
@@ -47,8 +48,8 @@ def preserve_rng_state() -> Iterator[None]:
 class Layer(Module):
     """A layer that libtt computes. Its parameters and buffers are those of a C module.
 
-    The arguments of the constructor are attributes. Assigning another value to one, as in `drop.p = 0`,
-    makes a new C module over the same tensors.
+    The arguments of the constructor are attributes. Assigning another value to one, as in `drop.p =
+    0`, makes a new C module over the same tensors.
     """
 
     _class = ""  # name of the C module's type
@@ -244,7 +245,8 @@ class ParameterLayer(Layer):
     """A layer with parameters."""
 
     def reset_parameters(self) -> None:
-        """Gives parameters and buffers new initial values. The constructor calls an override of this."""
+        """Gives parameters and buffers new initial values. The constructor calls an override of
+        this."""
         fresh = self.__new__(type(self))
         Module.__init__(fresh)
         tensors: dict[str, Any] = {**self._parameters, **self._buffers}
@@ -274,7 +276,8 @@ class NormLayer(ParameterLayer):
 
 
 def as_attributes(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns arguments as PyTorch's attributes are: tuples for convolutions, a stride for pooling."""
+    """Returns arguments as PyTorch's attributes are: tuples for convolutions, a stride for
+    pooling."""
     repeat, sizes = 1, {"normalized_shape"}
     if name.startswith("Conv"):
         repeat = int(name[-2])

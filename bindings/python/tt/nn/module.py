@@ -25,7 +25,8 @@ hook_numbers = count(1)
 
 
 class RemovableHandle:
-    """What registers a hook returns this: remove() unregisters it. As a context manager, so does its end."""
+    """What registers a hook returns this: remove() unregisters it. As a context manager, so does
+    its end."""
 
     def __init__(self, hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> None:
         self.hooks, self.number = hooks, next(hook_numbers)
@@ -78,8 +79,8 @@ def joined(path: str, name: str) -> str:
 class Module:
     """The base class of layers and models.
 
-    A subclass defines forward(). Parameters, buffers and modules are registered when they are assigned
-    to attributes, after super().__init__().
+    A subclass defines forward(). Parameters, buffers and modules are registered when they are
+    assigned to attributes, after super().__init__().
     """
 
     training: bool = True
@@ -209,7 +210,8 @@ class Module:
     # ---- calls ----
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Computes the result; a subclass defines it. Call the module itself, which also runs hooks."""
+        """Computes the result; a subclass defines it. Call the module itself, which also runs
+        hooks."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
@@ -256,7 +258,8 @@ class Module:
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls hook(module, args, output) after forward. A result other than None replaces the output.
+        """Calls hook(module, args, output) after forward. A result other than None replaces the
+        output.
 
         with_kwargs: calls hook(module, args, kwargs, output).
         prepend: runs before the hooks that are registered already.
@@ -266,7 +269,8 @@ class Module:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Calls hook(module, grad_output) in backward. A result other than None replaces grad_output."""
+        """Calls hook(module, grad_output) in backward. A result other than None replaces
+        grad_output."""
         return RemovableHandle(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(
@@ -274,8 +278,8 @@ class Module:
     ) -> RemovableHandle:
         """Calls hook(module, grad_input, grad_output) in backward.
 
-        A result other than None replaces the gradients of the inputs. The gradients are tuples, with
-        None for arguments that are no tensors and for results without a gradient.
+        A result other than None replaces the gradients of the inputs. The gradients are tuples,
+        with None for arguments that are no tensors and for results without a gradient.
         """
         return RemovableHandle(self._backward_hooks, hook, prepend)
 
@@ -393,7 +397,8 @@ class Module:
         prefix: str = "",
         keep_vars: bool = False,
     ) -> dict[str, Any]:
-        """Returns parameters and persistent buffers by dotted names. They share the module's memory.
+        """Returns parameters and persistent buffers by dotted names. They share the module's
+        memory.
 
         destination: the dict to fill. prefix: goes before every name.
         keep_vars: the parameters and buffers themselves, not detached.
@@ -409,7 +414,8 @@ class Module:
         return out
 
     def get_extra_state(self) -> Any:
-        """Returns what state_dict() contains besides tensors. A class defines this and set_extra_state."""
+        """Returns what state_dict() contains besides tensors. A class defines this and
+        set_extra_state."""
         raise RuntimeError(f"{type(self).__name__} has no get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
@@ -516,7 +522,8 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Converts or moves all parameters and buffers in place: to(dtype), to(device) or to(device, dtype).
+        """Converts or moves all parameters and buffers in place: to(dtype), to(device) or
+        to(device, dtype).
 
         A dtype, floating or complex, converts floating and complex tensors alone. Returns self.
         """

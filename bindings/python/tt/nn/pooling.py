@@ -1,6 +1,7 @@
 """Pooling and interpolation as torch.nn.functional has them.
 
-return_indices chooses the operator with two results, and None in output_size keeps a size of the input.
+return_indices chooses the operator with two results, and None in output_size keeps a size of the
+input.
 """
 from __future__ import annotations
 
@@ -152,7 +153,8 @@ def adaptive_max_pool1d(
 def adaptive_max_pool1d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Returns the largest element of each of output_size windows that cover the last dimension evenly.
+    """Returns the largest element of each of output_size windows that cover the last dimension
+    evenly.
 
     input: (C, L) or (N, C, L)
     output_size: number of windows; None: L

@@ -231,7 +231,8 @@ class ByFunction(NativeScheduler):
 
 
 class LambdaLR(ByFunction):
-    """Multiplies each group's initial learning rate by lr_lambda(step); a list has one function per group."""
+    """Multiplies each group's initial learning rate by lr_lambda(step); a list has one function per
+    group."""
 
     _class, _function = "LambdaLR", "tt_lr_lambda"
 

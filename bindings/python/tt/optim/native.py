@@ -1,4 +1,5 @@
-"""NativeOptimizer: the base of the optimizers that libtt runs, which keeps groups and state in C."""
+"""NativeOptimizer: the base of the optimizers that libtt runs, which keeps groups and state in
+C."""
 from __future__ import annotations
 
 from collections.abc import MutableMapping
@@ -190,8 +191,8 @@ class NativeOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters from their gradients.
 
-        closure: called first, with gradients recorded; it recomputes the loss and its gradients. Its
-        result is returned.
+        closure: called first, with gradients recorded; it recomputes the loss and its gradients.
+            Its result is returned.
         """
         loss = None
         if closure is not None:

@@ -27,7 +27,8 @@ stand_ins: WeakKeyDictionary[Optimizer, NativeOptimizer] = WeakKeyDictionary()
 def native(optimizer: Optimizer) -> NativeOptimizer:
     """Returns an optimizer that C's schedules can change.
 
-    For one that is written in Python it is a stand-in with as many groups, which `synchronized` keeps equal.
+    For one that is written in Python it is a stand-in with as many groups, which `synchronized`
+    keeps equal.
     """
     if isinstance(optimizer, NativeOptimizer):
         return optimizer
@@ -162,7 +163,8 @@ class NativeScheduler(LRScheduler):
             yield name.value.decode(), x.value
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns steps and rates. The states of a composite's schedules are under "_schedulers"."""
+        """Returns steps and rates. The states of a composite's schedules are under
+        "_schedulers"."""
         root: dict[str, Any] = {}
         for name, value in self._numbers():
             state, keys = root, name.split(".")

@@ -39,8 +39,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 class Optimizer:
     """The base class of optimizers. A subclass defines step().
 
-    params: tensors, (name, tensor) pairs, or dicts with a list of either under "params" and values of
-        their group. They are leaves.
+    params: tensors, (name, tensor) pairs, or dicts with a list of either under "params" and values
+        of their group. They are leaves.
     defaults: the values of groups that have none of their own.
 
     Every step calls the hooks of register_step_pre_hook and register_step_post_hook.

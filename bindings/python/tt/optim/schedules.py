@@ -44,7 +44,8 @@ def one_per_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
 
 
 class LRScheduler:
-    """The base class of schedules. A subclass defines get_lr(), the rates after step self.last_epoch.
+    """The base class of schedules. A subclass defines get_lr(), the rates after step
+    self.last_epoch.
 
     last_epoch: -1 starts; another number resumes, and the groups must have their "initial_lr".
     """
@@ -180,10 +181,12 @@ class CyclicLR(LRScheduler):
 
     base_lr, max_lr: one number, or a list with one per group, as for the momentums.
     step_size_up, step_size_down: steps of each half of a cycle; None: as step_size_up.
-    mode: "triangular"; "triangular2" halves the height each cycle; "exp_range" multiplies it by gamma
-        each step.
-    scale_fn, scale_mode: instead of mode, the height as a function of the "cycle" or of "iterations".
-    cycle_momentum: moves the momentum, or beta1, between max_momentum and base_momentum the other way.
+    mode: "triangular"; "triangular2" halves the height each cycle; "exp_range" multiplies it by
+        gamma each step.
+    scale_fn, scale_mode: instead of mode, the height as a function of the "cycle" or of
+        "iterations".
+    cycle_momentum: moves the momentum, or beta1, between max_momentum and base_momentum the other
+        way.
     """
 
     def __init__(
@@ -271,7 +274,8 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in limits]
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state. Of scale_fn it has the attributes, if it is an object, else nothing."""
+        """Returns the state. Of scale_fn it has the attributes, if it is an object, else
+        nothing."""
         fn = self._scale_fn_custom
         plain = fn is None or isinstance(fn, FunctionType)
         return {**super().state_dict(), "_scale_fn_custom": None if plain else dict(fn.__dict__)}
@@ -289,9 +293,10 @@ class ReduceLROnPlateau(LRScheduler):
 
     mode: whether a lower ("min") or a higher ("max") metric is better.
     patience: steps without an improvement that are tolerated.
-    threshold, threshold_mode: an improvement is larger than this share of the best metric ("rel"), or
-        than this difference ("abs").
-    cooldown: steps after a reduction that do not count. min_lr: the lowest rate, for all or per group.
+    threshold, threshold_mode: an improvement is larger than this share of the best metric ("rel"),
+        or than this difference ("abs").
+    cooldown: steps after a reduction that do not count. min_lr: the lowest rate, for all or per
+        group.
     eps: smaller changes of a rate are not made.
     """
 

@@ -1,11 +1,12 @@
-//! The C API of tt: every handle, struct, constant and function of its headers, under its own name. The contracts are those of `tt.h`;
-//! the crate `tt` is the safe form.
+//! The C API of tt: every handle, struct, constant and function of its headers, under its own name.
+//! The contracts are those of `tt.h`; the crate `tt` is the safe form.
 #![allow(non_camel_case_types)]
 
 use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
 
-/// The version of the headers that this crate was made from; a library of another minor version is not to be used with it.
+/// The version of the headers that this crate was made from; a library of another minor version is
+/// not to be used with it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 macro_rules! handles {

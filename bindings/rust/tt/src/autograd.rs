@@ -18,8 +18,8 @@ impl Tensor {
     }
 }
 
-/// Computes the gradients of several tensors and adds them to those of the leaves. A gradient that is
-/// None counts as 1.
+/// Computes the gradients of several tensors and adds them to those of the leaves. A gradient that
+/// is None counts as 1.
 pub fn backward_all(
     tensors: &[impl Borrow<Tensor>],
     gradients: &[Option<&Tensor>],
@@ -129,12 +129,20 @@ impl FunctionCall {
 /// use tt::{FunctionCall, Result, Tensor};
 /// struct Square;
 /// impl tt::Function for Square {
-///     fn forward(&self, call: &FunctionCall, x: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+///     fn forward(
+///         &self,
+///         call: &FunctionCall,
+///         x: &[Option<Tensor>],
+///     ) -> Result<Vec<Option<Tensor>>> {
 ///         let x = x[0].as_ref().unwrap();
 ///         call.save(&[x])?;
 ///         Ok(vec![Some(x * x)])
 ///     }
-///     fn backward(&self, call: &FunctionCall, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+///     fn backward(
+///         &self,
+///         call: &FunctionCall,
+///         grads: &[Option<Tensor>],
+///     ) -> Result<Vec<Option<Tensor>>> {
 ///         Ok(vec![Some(grads[0].as_ref().unwrap() * 2.0 * call.saved(0)?)])
 ///     }
 /// }

@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use tt_sys as sys;
 
 thread_local! {
-    // Read by every call: no destructor and a constant start make it one load. Null: the thread has none yet.
+    // Read by every call: no destructor and a constant start make it one load. Null: the thread has
+    // none yet.
     static CTX: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
     static OWNED: Cell<Option<Context>> = const { Cell::new(None) };
     static ASIDE: Cell<bool> = const { Cell::new(false) };
@@ -24,8 +25,9 @@ pub(crate) fn ctx() -> *mut sys::tt_ctx {
     }
 }
 
-// Null where there can be none: the call then fails with BAD_HANDLE, and Error::last tells why. A thread that still computes while
-// its locals are destroyed gets one that nobody releases; `aside` releases its own.
+// Null where there can be none: the call then fails with BAD_HANDLE, and Error::last tells why. A
+// thread that still computes while its locals are destroyed gets one that nobody releases; `aside`
+// releases its own.
 #[cold]
 #[inline(never)]
 fn first_ctx() -> *mut sys::tt_ctx {
@@ -107,8 +109,8 @@ fn check_version() -> Result<()> {
     ))
 }
 
-/// A context beside the thread's own, with its own grad mode, random numbers and errors, or on another
-/// runtime. It may move between threads; one at a time uses it.
+/// A context beside the thread's own, with its own grad mode, random numbers and errors, or on
+/// another runtime. It may move between threads; one at a time uses it.
 pub struct Context(NonNull<sys::tt_ctx>);
 // SAFETY: a ctx belongs to one thread at a time and may move between threads.
 unsafe impl Send for Context {}
@@ -175,8 +177,8 @@ impl Runtime {
         let status = unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) };
         made(status, "runtime_rng_state").map(|()| state)
     }
-    /// Lets contexts that are made from now on draw what those drew that were made after `rng_state`
-    /// returned this.
+    /// Lets contexts that are made from now on draw what those drew that were made after
+    /// `rng_state` returned this.
     pub fn set_rng_state(&self, state: [u64; 2]) -> Result<()> {
         // SAFETY: the state has two numbers.
         let status = unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) };
@@ -268,8 +270,8 @@ impl Drop for ModeGuard {
 pub fn grad_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_grad_enabled, on)
 }
-/// Lets a backward fail at the first operator whose gradient has nan, until the guard is dropped. The
-/// error names the forward operator.
+/// Lets a backward fail at the first operator whose gradient has nan, until the guard is dropped.
+/// The error names the forward operator.
 pub fn anomaly_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_anomaly_enabled, on)
 }

@@ -72,8 +72,8 @@ impl StateDict {
     ) -> Result<()> {
         pairs.into_iter().try_for_each(|(name, t)| self.insert(name.as_ref(), t.as_ref()))
     }
-    /// Returns how the tensors are arranged in the file that [`torch_load`](crate::torch_load) read,
-    /// as JSON, which tt.h describes; None for other dicts.
+    /// Returns how the tensors are arranged in the file that [`torch_load`](crate::torch_load)
+    /// read, as JSON, which tt.h describes; None for other dicts.
     pub fn structure(&self) -> Option<String> {
         let own = self.0.structure.clone();
         // SAFETY: the text is valid while the dict does not change.
@@ -143,8 +143,12 @@ macro_rules! named_tensors {
         }
     };
 }
-named_tensors!(StateDict: tt_state_dict_size, tt_state_dict_name, tt_state_dict_find, tt_state_dict_get);
-named_tensors!(SafeTensors: tt_safetensors_size, tt_safetensors_name, tt_safetensors_find, tt_safetensors_get);
+named_tensors!(
+    StateDict: tt_state_dict_size, tt_state_dict_name, tt_state_dict_find, tt_state_dict_get
+);
+named_tensors!(
+    SafeTensors: tt_safetensors_size, tt_safetensors_name, tt_safetensors_find, tt_safetensors_get
+);
 
 // ---- the dict as a map ----
 

@@ -152,12 +152,13 @@ impl Op {
     /// Calls any operator, also one that writes into an argument.
     ///
     /// # Safety
-    /// While it runs, nothing else reads or writes the memory that it writes, slices of it included:
-    /// clones alias.
+    /// While it runs, nothing else reads or writes the memory that it writes, slices of it
+    /// included: clones alias.
     pub unsafe fn call_mut(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         let kept = args.iter().map(Value::raw).collect::<Result<Vec<_>>>()?;
         let raw: Vec<_> = kept.iter().map(|v| v.0).collect();
-        // SAFETY: `kept` and `args` have what the values point to; the rest is the caller's concern.
+        // SAFETY: `kept` and `args` have what the values point to; the rest is the caller's
+        // concern.
         unsafe {
             call_list(|c, outs, cap, n| {
                 sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n)
@@ -166,8 +167,8 @@ impl Op {
     }
 }
 
-/// An operator of the application. It is computed unrecorded and on any thread, and is found, called,
-/// profiled and traced as built-in ones are.
+/// An operator of the application. It is computed unrecorded and on any thread, and is found,
+/// called, profiled and traced as built-in ones are.
 pub trait Operator: Send + Sync + 'static {
     /// Computes as many tensors as the schema has results.
     fn compute(&self, args: &[Value]) -> Result<Vec<Option<Tensor>>>;

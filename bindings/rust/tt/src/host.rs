@@ -1,5 +1,5 @@
-//! What an application may supply in the place of tt's own: memory, threads, a logger; and the enums
-//! of numbers that tt.h describes in words.
+//! What an application may supply in the place of tt's own: memory, threads, a logger; and the
+//! enums of numbers that tt.h describes in words.
 use std::os::raw::c_void;
 use tt_sys as sys;
 
@@ -84,8 +84,8 @@ pub unsafe trait Allocator: Sync {
 /// Runs loops on the threads of the application.
 ///
 /// # Safety
-/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`, and
-/// returns when all are done. Neither function panics.
+/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`,
+/// and returns when all are done. Neither function panics.
 pub unsafe trait Executor: Sync {
     /// Returns the number of threads that work at the same time.
     fn num_threads(&self) -> i32;

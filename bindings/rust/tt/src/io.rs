@@ -5,8 +5,8 @@ use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
-/// Writes a safetensors file. After a crash the path has the old file or the new one. `metadata` are
-/// texts that are kept beside the tensors.
+/// Writes a safetensors file. After a crash the path has the old file or the new one. `metadata`
+/// are texts that are kept beside the tensors.
 ///
 /// ```
 /// let path = std::env::temp_dir().join("tt_doc.safetensors");

@@ -264,8 +264,8 @@ impl Member for Tensor {
     }
 }
 
-/// A tensor in a struct of [`module!`](crate::module) that is saved with the module and not trained,
-/// such as a running mean.
+/// A tensor in a struct of [`module!`](crate::module) that is saved with the module and not
+/// trained, such as a running mean.
 ///
 /// ```
 /// use tt::{Buffer, Layer, Result, Tensor};
@@ -357,7 +357,8 @@ pub trait Members: Sized {
     fn restore(module: &Module, kept: &Kept) -> Result<Self>;
 }
 
-/// What a module keeps of the fields of a struct, in order. The types of private fields do not show.
+/// What a module keeps of the fields of a struct, in order. The types of private fields do not
+/// show.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Kept(Vec<Box<dyn Any + Send + Sync>>);

@@ -20,9 +20,9 @@
 //! ```
 //! # Operators
 //! They are methods of [`Tensor`], or functions here where no tensor comes first. `name_with` takes
-//! options, `name_` works in place, `name_into` writes into a tensor. `+ - * / %` and the like panic
-//! at the caller's line where their methods return an [`Error`]. `a += b` puts the result in the place
-//! of `a`; tensors that share memory with `a` keep their values.
+//! options, `name_` works in place, `name_into` writes into a tensor. `+ - * / %` and the like
+//! panic at the caller's line where their methods return an [`Error`]. `a += b` puts the result in
+//! the place of `a`; tensors that share memory with `a` keep their values.
 //!
 //! # Handles
 //! [`Tensor`], [`Module`] and the like are handles: a clone is one reference more, not a copy. A
@@ -32,31 +32,32 @@
 //! the same time, also its gradient and its hooks. Of two backwards through one graph at the same
 //! time one fails with an [`Error`].
 //!
-//! Where a call reads what another thread, a hook or a poll writes meanwhile (an optimizer's step, an
-//! accumulated gradient, a state that is loaded), it sees numbers from before and after. What could do
-//! worse is `unsafe`: operators in place and `_into`, [`Tensor::index_set`], [`Op::call_mut`], which
-//! write where slices may be alive or a running call has checked its input; [`Tensor::set_data`] and
-//! [`Module::to`], which change memory or shapes ([`Module::copy_to`] is safe); and views of memory
-//! such as [`Tensor::as_slice`].
+//! Where a call reads what another thread, a hook or a poll writes meanwhile (an optimizer's step,
+//! an accumulated gradient, a state that is loaded), it sees numbers from before and after. What
+//! could do worse is `unsafe`: operators in place and `_into`, [`Tensor::index_set`],
+//! [`Op::call_mut`], which write where slices may be alive or a running call has checked its input;
+//! [`Tensor::set_data`] and [`Module::to`], which change memory or shapes ([`Module::copy_to`] is
+//! safe); and views of memory such as [`Tensor::as_slice`].
 //!
 //! # Threads
-//! Each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call. All
-//! share one [`Runtime`]. [`manual_seed`] makes the numbers of all reproducible.
+//! Each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call.
+//! All share one [`Runtime`]. [`manual_seed`] makes the numbers of all reproducible.
 //!
 //! # Closures
-//! Closures that tt calls may fail or panic. The outer call then fails with [`Status::Callback`], and
-//! the reason is its [`cause`](ErrorInfo::cause); [`Error::into_panic`] returns the panic. Hooks of
-//! modules and closures of optimizers run on one thread and may change what they capture. Hooks of
-//! tensors and nodes and [`Function`]s may run on several threads at once and are `Sync`:
+//! Closures that tt calls may fail or panic. The outer call then fails with [`Status::Callback`],
+//! and the reason is its [`cause`](ErrorInfo::cause); [`Error::into_panic`] returns the panic.
+//! Hooks of modules and closures of optimizers run on one thread and may change what they capture.
+//! Hooks of tensors and nodes and [`Function`]s may run on several threads at once and are `Sync`:
 //! ```compile_fail
 //! let calls = std::cell::Cell::new(0);
-//! tt::ones(&[1]).unwrap().register_hook(move |_| { calls.set(calls.get() + 1); Ok(None) }).unwrap();
+//! let count = move |_: &tt::Tensor| { calls.set(calls.get() + 1); Ok(None) };
+//! tt::ones(&[1]).unwrap().register_hook(count).unwrap();
 //! ```
 //!
 //! # Features
 //! None is on by default, and without them the crate has no dependencies.
-//! - `half`, `num-complex`: the types of these crates are elements of tensors, and convert from and to
-//!   [`F16`], [`BF16`] and [`Complex`].
+//! - `half`, `num-complex`: the types of these crates are elements of tensors, and convert from and
+//!   to [`F16`], [`BF16`] and [`Complex`].
 //! - `ndarray`: `Tensor::from(&array)` and `ArrayD::try_from(&tensor)` copy.
 //! - `serde`: [`Tensor`], [`StateDict`], [`DType`] and [`Device`] are serialized and deserialized.
 #![deny(unsafe_op_in_unsafe_fn)]

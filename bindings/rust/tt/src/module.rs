@@ -119,9 +119,9 @@ impl Module {
         Ok(copy)
     }
     /// Ends all changes of the module and of all modules below it, so that threads can share it:
-    /// sets evaluation mode, and whatever would change the module fails from now on, by other handles
-    /// too. A module with hooks cannot be frozen. Nothing is copied; a [`copy`](Module::copy) can be
-    /// trained.
+    /// sets evaluation mode, and whatever would change the module fails from now on, by other
+    /// handles too. A module with hooks cannot be frozen. Nothing is copied; a
+    /// [`copy`](Module::copy) can be trained.
     ///
     /// ```
     /// let net = tt::sequential![tt::nn::linear(4, 2)?, tt::nn::dropout()?]?;
@@ -154,16 +154,16 @@ impl fmt::Debug for Module {
     }
 }
 
-/// A module that does not change any more ([`Module::freeze`]): any number of threads calls it at the
-/// same time, each on its own context. Clones share it.
+/// A module that does not change any more ([`Module::freeze`]): any number of threads calls it at
+/// the same time, each on its own context. Clones share it.
 ///
-/// Forward records no gradients. What it computes with are the tensors of the module: if an optimizer
-/// still updates them meanwhile, calls see values from before and after.
+/// Forward records no gradients. What it computes with are the tensors of the module: if an
+/// optimizer still updates them meanwhile, calls see values from before and after.
 #[derive(Clone)]
 pub struct SharedModule(Module);
 
-// SAFETY: nothing changes a frozen module, whichever handle it is reached by, so that threads may use
-// it at the same time (tt.h, Threads). It has no hooks, and closures in it are Send and Sync
+// SAFETY: nothing changes a frozen module, whichever handle it is reached by, so that threads may
+// use it at the same time (tt.h, Threads). It has no hooks, and closures in it are Send and Sync
 // (`Module::custom`); a module that C made must allow calls from any thread, as `tt_module_freeze`
 // says. Tensors may be shared anyway.
 unsafe impl Send for SharedModule {}

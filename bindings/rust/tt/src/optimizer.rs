@@ -20,8 +20,8 @@ impl Optimizer {
         (0..self.num_groups()).try_for_each(|group| self.set_f64(group, "lr", lr))
     }
     /// Returns the whole state: tensors under names such as "state.3.exp_avg", and numbers, as
-    /// float64 tensors without dimensions, under "state.3.step" and "param_groups.0.lr". The tensors
-    /// are shared with the optimizer.
+    /// float64 tensors without dimensions, under "state.3.step" and "param_groups.0.lr". The
+    /// tensors are shared with the optimizer.
     ///
     /// ```
     /// let net = tt::nn::linear(2, 1)?;
@@ -64,8 +64,8 @@ impl Scheduler {
         insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
         Ok(state)
     }
-    /// Sets the state that [`state_dict`](Scheduler::state_dict) returned. What comes before an entry
-    /// that does not fit is set.
+    /// Sets the state that [`state_dict`](Scheduler::state_dict) returned. What comes before an
+    /// entry that does not fit is set.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         state.iter().try_for_each(|(name, value)| self.load_number(&name, value.item()?))
     }

@@ -48,8 +48,8 @@ impl Tensor {
         // the shape's.
         unsafe { Tensor::import(p, shape, None, true, data) }
     }
-    /// Makes a tensor over memory that `owner` keeps. The owner is dropped with the last tensor over
-    /// the memory, on any thread. Strides are in elements; None is row-major.
+    /// Makes a tensor over memory that `owner` keeps. The owner is dropped with the last tensor
+    /// over the memory, on any thread. Strides are in elements; None is row-major.
     ///
     /// # Safety
     /// The memory is valid for all elements until the owner is dropped. Until then it is read and
@@ -239,8 +239,8 @@ impl Tensor {
         unsafe { call(|c| sys::tt_tensor_to_dlpack(c, self.raw(), versioned as i32, &mut out))? };
         Ok(out)
     }
-    /// Imports a `DLManagedTensor`, or a versioned one, without a copy. The tensor calls its deleter;
-    /// if this fails, it remains the caller's.
+    /// Imports a `DLManagedTensor`, or a versioned one, without a copy. The tensor calls its
+    /// deleter; if this fails, it remains the caller's.
     ///
     /// # Safety
     /// `managed` is one of that kind. Its memory is used as that of other tensors.

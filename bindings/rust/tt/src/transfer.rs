@@ -3,9 +3,9 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Takes what stays on its thread ([`Module`](crate::Module), [`Optimizer`](crate::Optimizer),
-/// [`Scheduler`](crate::Scheduler), and what is made of them) to another one: a training that moves,
-/// or several threads that use it in turn behind a `Mutex`. A model that is only called is shared
-/// without `unsafe`: [`Module::freeze`](crate::Module::freeze).
+/// [`Scheduler`](crate::Scheduler), and what is made of them) to another one: a training that
+/// moves, or several threads that use it in turn behind a `Mutex`. A model that is only called is
+/// shared without `unsafe`: [`Module::freeze`](crate::Module::freeze).
 ///
 /// ```
 /// let net = tt::nn::linear(4, 2)?;
@@ -31,11 +31,11 @@ impl<T> Transfer<T> {
     ///
     /// # Safety
     /// From now on only the owner of the Transfer, and later of what is in it, uses what `value`
-    /// leads to: its modules with all that is below them, optimizers and schedulers. Other handles of
-    /// these, made before or from the Transfer, go along or are only dropped. Copies of modules of
-    /// the application count as handles, as they share a closure. On other threads no backward runs
-    /// through calls of modules with full backward hooks: register these where the module then is.
-    /// Tensors may be shared. Whatever else is in `value` may change threads.
+    /// leads to: its modules with all that is below them, optimizers and schedulers. Other handles
+    /// of these, made before or from the Transfer, go along or are only dropped. Copies of modules
+    /// of the application count as handles, as they share a closure. On other threads no backward
+    /// runs through calls of modules with full backward hooks: register these where the module then
+    /// is. Tensors may be shared. Whatever else is in `value` may change threads.
     pub unsafe fn new(value: T) -> Transfer<T> {
         Transfer(value, Default::default())
     }

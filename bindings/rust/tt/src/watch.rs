@@ -32,8 +32,8 @@ pub unsafe fn live() -> Result<Vec<Live>> {
     }
 }
 
-/// Runs f and returns the operators that it called, by total time. A `profile` within f discards what
-/// was counted before.
+/// Runs f and returns the operators that it called, by total time. A `profile` within f discards
+/// what was counted before.
 pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     // SAFETY: takes a ctx alone, as `stop` does.
     unsafe { call(|c| sys::tt_profiler_start(c))? };
@@ -70,7 +70,9 @@ pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> 
         }
     }
     type Tracing = (*mut sys::tt_ctx, sys::tt_trace_fn, *mut c_void);
-    thread_local!(static TRACING: Cell<Tracing> = const { Cell::new((null_mut(), None, null_mut())) });
+    thread_local!(
+        static TRACING: Cell<Tracing> = const { Cell::new((null_mut(), None, null_mut())) }
+    );
     let (mut state, c): (State<S>, _) = ((see, None), ctx());
     let own: Tracing = (c, Some(tell::<S>), &mut state as *mut State<S> as *mut c_void);
     // SAFETY: the state outlives the trace, which ends below.

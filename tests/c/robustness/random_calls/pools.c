@@ -13,8 +13,8 @@ static void clear_slot(Program* p, Slot* s) {
   if (own) tt_tensor_release(old);
 }
 
-/* While a callback runs, its caller may be using what the pools have: they take in nothing new then,
-   and let nothing go. */
+/* While a callback runs, its caller may be using what the pools have: they take in nothing new
+   then, and let nothing go. */
 void keep_tensor(Program* p, tt_tensor* t) {
   Slot* s = &p->tensors[below(p, kTensors)];
   const int depth = scope_of(p);
@@ -131,8 +131,8 @@ tt_tensor* leaf_tensor(Program* p) {
   }
   return any_tensor(p);
 }
-/* The scope of that depth of the present ctx has been popped: what it had is gone, but for kept[0…n),
-   which went one further out. */
+/* The scope of that depth of the present ctx has been popped: what it had is gone, but for
+   kept[0…n), which went one further out. */
 void forget_scope(Program* p, int depth, tt_tensor* const* kept, int64_t n) {
   int used[16] = {0};
   int i;

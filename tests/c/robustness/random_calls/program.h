@@ -83,9 +83,9 @@ tt_tensor* integer_tensor(Program* p);
 tt_tensor* leaf_tensor(Program* p);
 tt_tensor* made_tensor(Program* p, tt_dtype d, const int64_t* shape, int64_t ndim); /* or NULL */
 void keep_tensor(Program* p, tt_tensor* t); /* an out of a call on p->c */
-/* A copy without a history that no pool has, for what a leaf or a module will hold on to: written in
-   place later, it could get a history that leads back to its holder, and both would live for ever, as
-   in PyTorch. Let go by drop_copy. */
+/* A copy without a history that no pool has, for what a leaf or a module will hold on to: written
+   in place later, it could get a history that leads back to its holder, and both would live for
+   ever, as in PyTorch. Let go by drop_copy. */
 tt_tensor* private_copy(Program* p, const tt_tensor* t);
 void drop_copy(Program* p, tt_tensor* t);
 void keep_module(Program* p, tt_module* m);

@@ -1,6 +1,6 @@
-/* Programs of random calls end with nothing left alive: no block of memory, no callback that was not
-   dropped. Each runs in a process of its own, so that one that dies is told by its seed. By hand:
-   random_calls_test --programs 10000 --seed 1 --calls 6500 (--tell 1 prints each call) */
+/* Programs of random calls end with nothing left alive: no block of memory, no callback that was
+   not dropped. Each runs in a process of its own, so that one that dies is told by its seed. By
+   hand: random_calls_test --programs 10000 --seed 1 --calls 6500 (--tell 1 prints each call) */
 #include "program.h"
 
 #include <dirent.h>

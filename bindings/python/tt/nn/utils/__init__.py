@@ -42,7 +42,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales the gradients of the parameters so that their total norm is at most max_norm.
 
-    Returns the norm before clipping, 0-dim: the norm of order norm_type of all gradients as one vector.
+    Returns the norm before clipping, 0-dim: the norm of order norm_type of all gradients as one
+    vector.
     error_if_nonfinite: raises RuntimeError if that norm is nan or inf, and changes nothing.
     foreach is ignored.
     """

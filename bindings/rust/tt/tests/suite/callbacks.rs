@@ -150,7 +150,8 @@ fn functions_with_gradients_of_their_own() -> Result<()> {
     assert_eq!(tt::apply(Scale(13.0), &[&x], 2).unwrap_err().panic_message(), Some("thirteen"));
     let e = tt::apply(Scale(7.0), &[&x], 2)?[0].sum()?.backward().unwrap_err();
     assert_eq!(e.panic_message(), Some("seven"));
-    assert_eq!(tt::apply(Scale(1.0), &[&x], 1).unwrap_err().status, Status::Callback); // two given, one wanted
+    // Two given, one wanted.
+    assert_eq!(tt::apply(Scale(1.0), &[&x], 1).unwrap_err().status, Status::Callback);
     Ok(())
 }
 

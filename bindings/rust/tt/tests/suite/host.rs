@@ -43,7 +43,8 @@ struct Log(Mutex<Vec<String>>);
 impl tt::Logger for Log {
     fn log(&self, level: tt::LogLevel, message: &str) {
         self.0.lock().unwrap().push(format!("{:?} {}", level, message));
-        assert!(tt::ones(&[2]).and_then(|x| x.reshape(&[3])).is_err()); // of the runtime that all share, which has no logger
+        // Of the runtime that all share, which has no logger.
+        assert!(tt::ones(&[2]).and_then(|x| x.reshape(&[3])).is_err());
         assert!(!message.contains("select"), "a logger's panic is nobody's");
     }
 }

@@ -1,6 +1,8 @@
-//! Anything that safe code can say, at random, on several threads over shared tensors, nodes, generators and state dicts, with modules,
-//! optimizers and schedulers of their own, and closures that go on from the inside: hooks, functions, operators, traces, polls, drops. Calls may
-//! fail; none may end the process (run it on a libtt with sanitizers: README). TT_TORTURE=seed,seconds,threads.
+//! Anything that safe code can say, at random, on several threads over shared tensors, nodes,
+//! generators and state dicts, with modules, optimizers and schedulers of their own, and closures
+//! that go on from the inside: hooks, functions, operators, traces, polls, drops. Calls may fail;
+//! none may end the process (run it on a libtt with sanitizers: README).
+//! TT_TORTURE=seed,seconds,threads.
 #![forbid(unsafe_code)]
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -39,8 +41,9 @@ struct Own {
 }
 thread_local! {
     static OWN: Own = const { Own {
-        random: Cell::new(0), depth: Cell::new(0), shared: RefCell::new(None), modules: RefCell::new(vec![]),
-        optimizers: RefCell::new(vec![]), schedulers: RefCell::new(vec![]),
+        random: Cell::new(0), depth: Cell::new(0), shared: RefCell::new(None),
+        modules: RefCell::new(vec![]), optimizers: RefCell::new(vec![]),
+        schedulers: RefCell::new(vec![]),
     } };
 }
 
