@@ -1,4 +1,4 @@
-// Elementwise kernels of the device, over the functors and plans of the CPU.
+// Elementwise kernels of the device, from the functors and plans that the CPU uses.
 #include "kernels/cuda/elementwise.h"
 
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 256, kPerThread = 4;
 
-// An element of any stored dtype as T, and back: the conversions of cpu/convert.h.
+// Loads an element of any dtype as T, and stores it; conversions as in cpu/simd/convert.h.
 template <class T, class S> __device__ T convert_to(S s) {
   if constexpr (kIsComplex<S> && kIsComplex<T>)
     return {typename T::Real(s.re), typename T::Real(s.im)};
@@ -122,9 +122,12 @@ int32_t launch(Set<Ts...>, const void* plan, void* stream) {
   const ElementPlan& p = *static_cast<const ElementPlan*>(plan);
   if (p.n == 0) return TT_OK;
   int32_t status = TT_INTERNAL;
-  ((p.compute == Traits<Ts>::kDtype &&
-    (status = launch_as<F, Ts, kArity>(p, static_cast<cudaStream_t>(stream)), true)) ||
-   ...);
+  const auto launch_if = [&]<class T>(T) {
+    if (p.compute != Traits<T>::kDtype) return false;
+    status = launch_as<F, T, kArity>(p, static_cast<cudaStream_t>(stream));
+    return true;
+  };
+  (launch_if(Ts{}) || ...);
   return status;
 }
 

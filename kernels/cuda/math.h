@@ -1,4 +1,4 @@
-// Real functions of the device: CUDA's library, under the names that functors use.
+// Real functions of the device: CUDA's library under the names that functors use.
 #pragma once
 
 #include "kernels/functors/functor.h"

@@ -38,7 +38,7 @@ TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 
 }  // namespace math
 
-// ---- pieces of straight lines ----
+// ---- piecewise linear ----
 
 struct Relu {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return a < T(0) ? T(0) : a; }
@@ -78,7 +78,8 @@ struct Hardswish {
 };
 struct HardswishBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
-    return x <= T(-3) ? T(0) : x < T(3) ? g * (x / T(3) + T(0.5)) : g;
+    const T not_low = x < T(3) ? g * (x / T(3) + T(0.5)) : g;
+    return x <= T(-3) ? T(0) : not_low;
   }
 };
 
@@ -86,15 +87,17 @@ struct HardswishBackward {
 
 struct Elu {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
-    return x > T(0) ? x : p.v[0] * math::expm1(x > T(0) ? T(0) : x);
+    const T negative = x > T(0) ? T(0) : x;
+    return x > T(0) ? x : p.v[0] * math::expm1(negative);
   }
 };
 struct EluBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
-    return x <= T(0) ? g * p.v[0] * math::exp(x > T(0) ? T(0) : x) : g;
+    const T negative = x > T(0) ? T(0) : x;
+    return x <= T(0) ? g * p.v[0] * math::exp(negative) : g;
   }
 };
-struct Softplus {  // param 0: beta, param 1: where beta x is greater, the result is x
+struct Softplus {  // param 0: beta; param 1: the threshold of beta x above which the result is x
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     const T z = x * p.v[0];
     const T up = z > T(0) ? z : T(0);
@@ -152,21 +155,22 @@ struct GeluBackward {
   }
 };
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants in two parts; behind end the
-// gate is 0 or 1.
-template <class T> struct GeluTerms;
-template <> struct GeluTerms<float> {
-  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f, c = 0x1.2444f2p-4f,
-                         c_low = 0x1.49b16ap-29f, end = 11;
+// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants are in two parts; beyond `end`
+// the gate is 0 or 1.
+template <class T> struct GeluConstants;
+template <> struct GeluConstants<float> {
+  static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f;
+  static constexpr float c = 0x1.2444f2p-4f, c_low = 0x1.49b16ap-29f;
+  static constexpr float end = 11;
 };
-template <> struct GeluTerms<double> {
-  static constexpr double k = 0x1.9884533d43651p+0, k_low = -0x1.cbc0d30ebfd15p-54,
-                          c = 0x1.2444f2a4d8b4bp-4, end = 22;
-  static constexpr double c_low = -0x1.6c843a29d1c70p-61;
+template <> struct GeluConstants<double> {
+  static constexpr double k = 0x1.9884533d43651p+0, k_low = -0x1.cbc0d30ebfd15p-54;
+  static constexpr double c = 0x1.2444f2a4d8b4bp-4, c_low = -0x1.6c843a29d1c70p-61;
+  static constexpr double end = 22;
 };
-// v = 2 u rounded, for |x| <= end; *lost: what that rounds off, itself to the precision of T.
+// Returns v = 2 u, rounded, for |x| <= end; *lost: the rounding error, to the precision of T.
 template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
-  using G = GeluTerms<T>;
+  using G = GeluConstants<T>;
   const V c = G::c - V{};
   const V square = x * x;
   const V a = square * G::c;
@@ -181,24 +185,26 @@ template <class T, class V> TT_FN V gelu_exponent(V x, V* lost) {
 struct GeluTanh {
 #if defined(__AVX512F__)
   template <class V> static TT_FN V lanes(V x) {
-    constexpr float kEnd = GeluTerms<float>::end;
+    constexpr float kEnd = GeluConstants<float>::end;
     V lost;
     const V v = gelu_exponent<float>(math::at_most(math::at_least(x, -kEnd), kEnd), &lost);
     return math::gated(x, v, lost);
   }
 #endif
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    constexpr T kEnd = GeluTerms<T>::end;
+    constexpr T kEnd = GeluConstants<T>::end;
     T lost;
-    const T v = gelu_exponent<T>(x > kEnd ? kEnd : x < -kEnd ? -kEnd : x, &lost);
+    const T not_low = x < -kEnd ? -kEnd : x;
+    const T v = gelu_exponent<T>(x > kEnd ? kEnd : not_low, &lost);
     return math::gated(x, v, lost);
   }
 };
 struct GeluTanhBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
-    using G = GeluTerms<T>;
+    using G = GeluConstants<T>;
     T lost;
-    const T t = x > G::end ? G::end : x < -G::end ? -G::end : x;
+    const T not_low = x < -G::end ? -G::end : x;
+    const T t = x > G::end ? G::end : not_low;
     const T v = gelu_exponent<T>(t, &lost);
     const T s = math::gate(v, lost);
     return g * (s + t * s * (T(1) - s) * (t * t * (T(3) * G::c) + G::k));
@@ -208,7 +214,8 @@ struct GeluTanhBackward {
 struct Mish {
   template <class T> static TT_FN T op(T x, const Param<T>&) { return math::mish(x); }
 };
-// tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2); e = exp(x), ended where the slope is 1.
+// tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2), e = exp(x). x is bounded where the slope has
+// become 1.
 template <class T> constexpr T kMishEnd = T(sizeof(T) == 4 ? 20 : 40);
 struct MishBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {

@@ -58,12 +58,13 @@ struct Div {  // true division: floating types
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a / b; }
 };
 
-// Integer division: by zero it is 0, by -1 it is negation, which wraps. The divisor handed to the
-// processor never traps.
+// Integer division: by 0 it is 0, by -1 it is negation, which wraps. The divisor that the processor
+// gets never traps.
 template <class T> TT_FN T divide_trunc(T a, T b) {
   const bool special = b == 0 || b == -1;
   const T q = T(a / (special ? T(1) : b));
-  return b == 0 ? T(0) : b == -1 ? wrap_sub(T(0), a) : q;
+  const T nonzero = b == -1 ? wrap_sub(T(0), a) : q;
+  return b == 0 ? T(0) : nonzero;
 }
 
 struct DivTrunc {
@@ -73,7 +74,7 @@ struct DivTrunc {
   }
 };
 
-// Floats as Python's //: the quotient that fits the sign-corrected remainder, so that it is exact
+// Floats as Python's //: the quotient that matches the sign-corrected remainder, so that it is exact
 // near integers.
 struct DivFloor {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
@@ -88,22 +89,23 @@ struct DivFloor {
       const T down = math::floor(q);
       const T nearest = q - down > T(0.5) ? down + T(1) : down;
       const T plain = a / b;
-      return b == 0 ? plain : q != 0 ? nearest : math::copysign(T(0), plain);
+      const T finite = q != 0 ? nearest : math::copysign(T(0), plain);
+      return b == 0 ? plain : finite;
     }
   }
 };
 
-// Integers: by zero it is a, by -1 it is 0; nothing traps.
-template <class T> TT_FN T rest_of(T a, T b) {
+// The remainder of truncated division. Integers: by 0 it is a, by -1 it is 0; nothing traps.
+template <class T> TT_FN T truncated_rest(T a, T b) {
   if constexpr (kIsInt<T>) return wrap_sub(a, wrap_mul(divide_trunc(a, b), b));
   else return math::fmod(a, b);
 }
-struct Fmod {  // of a's sign
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return rest_of(a, b); }
+struct Fmod {  // has a's sign
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return truncated_rest(a, b); }
 };
-struct Remainder {  // of b's sign, as Python's %
+struct Remainder {  // has b's sign, as Python's %
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
-    const T r = rest_of(a, b);
+    const T r = truncated_rest(a, b);
     return r != 0 && b != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
   }
 };
@@ -162,10 +164,15 @@ struct ClampTensor {  // no operator yet: tested by tests/cpp/elementwise_extra.
 // By squaring; integers wrap. A negative exponent gives the truncated quotient 1 / a^|b|, and 0 for
 // a = 0.
 template <class T> TT_FN T integer_power(T a, T b) {
-  if (b < 0) return a == 1 ? T(1) : a == -1 ? (b & 1 ? T(-1) : T(1)) : T(0);
+  if (b < 0) {
+    if (a == -1) return b & 1 ? T(-1) : T(1);
+    return a == 1 ? T(1) : T(0);
+  }
   T r = 1;
-  for (T base = a; b > 0; b = T(b >> 1), base = wrap_mul(base, base))
+  for (T base = a; b > 0; base = wrap_mul(base, base)) {
     if (b & 1) r = wrap_mul(r, base);
+    b = T(b >> 1);
+  }
   return r;
 }
 
@@ -227,14 +234,15 @@ struct PowScalarBase {  // param 0 ** a; no operator yet: tested by tests/cpp/el
   template <class T> static TT_FN T op(T a, const Param<T>& p) { return Pow::op(p.v[0], a, p); }
 };
 
-struct Atan2 {  // the angle of the point (x, y) in (-pi, pi], with the signs of zeros and
-                // infinities of C's atan2
+// The angle of the point (x, y) in [-pi, pi]; zeros and infinities as in C's atan2.
+struct Atan2 {
   template <class T> static TT_FN T op(T y, T x, const Param<T>&) {
     const T a = math::fabs(x);
     const T b = math::fabs(y);
     const T low = a < b ? a : b;
     const T high = a < b ? b : a;
-    const T t = low == high ? (high == T(0) ? T(0) : T(1)) : low / high;
+    const T equal = high == T(0) ? T(0) : T(1);  // also if both are infinite
+    const T t = low == high ? equal : low / high;
     const T p = math::atan(t);
     const T first = b > a ? T(1.5707963267948966) - p : p;
     const T r = math::copysign(T(1), x) < T(0) ? T(3.141592653589793) - first : first;

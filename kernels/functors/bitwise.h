@@ -21,7 +21,7 @@ struct BitwiseNot {
   }
 };
 
-// Shifts by less than 0 or by the width and more leave nothing but the sign (right) or 0 (left).
+// A shift by less than 0, or by the width or more, gives 0 (left) or the sign (right).
 struct BitwiseLeftShift {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsBool<T>) {

@@ -16,7 +16,7 @@
 // i = operand i, inputs count from 1) names the inputs that are bool whatever T is. Bodies are
 // branch-free and inline everything, so that loops over them vectorise.
 //
-// On the host all of it lives in the unnamed namespace of the instruction set's build (simd/isa.h).
+// On the host all is in the unnamed namespace of the instruction set's build (simd/isa.h).
 #pragma once
 
 #include "plan/elementwise_plan.h"
@@ -72,8 +72,8 @@ template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
 template <class T> using Unsigned = typename UnsignedOf<T>::type;
 
-// The value of a scalar as T; kinds convert as casts between dtypes do, except that a float outside
-// the range of an integer type saturates (the front end has refused it before).
+// The value of a scalar as T, converted as between dtypes; only a float outside the range of an
+// integer type saturates, which the implementation has refused before.
 template <class T> TT_FN T scalar_as(const tt_scalar& s) {
   if (s.kind == 0) return T{};
   if constexpr (kIsComplex<T>) {
@@ -85,14 +85,13 @@ template <class T> TT_FN T scalar_as(const tt_scalar& s) {
   } else {
     if (s.kind <= TT_SCALAR_INT) return T(s.i);
     constexpr double kMax = 0x1p63;
-    return s.re >= kMax   ? T(INT64_MAX)
-           : s.re > -kMax ? T(int64_t(s.re))
-           : s.re == s.re ? T(INT64_MIN)
-                          : T(0);
+    if (s.re != s.re) return T(0);
+    if (s.re >= kMax) return T(INT64_MAX);
+    return s.re > -kMax ? T(int64_t(s.re)) : T(INT64_MIN);
   }
 }
 
-// ElementPlan::param as T; has[i]: the scalar was given (kind is not 0).
+// ElementPlan::param as T. has[i]: whether the scalar was given.
 template <class T> struct Param {
   T v[2];
   bool has[2];

@@ -29,7 +29,8 @@ struct SmoothL1Backward {
   template <class T> static TT_FN T op(T g, T x, T y, const Param<T>& p) {
     const T d = x - y;
     const T beta = p.v[0];
-    return d <= -beta ? -g : d >= beta ? g : g * d / beta;
+    const T above = d >= beta ? g : g * d / beta;
+    return d <= -beta ? -g : above;
   }
 };
 // As SmoothL1, times delta = param 0.
@@ -44,22 +45,24 @@ struct HuberBackward {
   template <class T> static TT_FN T op(T g, T x, T y, const Param<T>& p) {
     const T d = x - y;
     const T delta = p.v[0];
-    return d <= -delta ? -delta * g : d >= delta ? delta * g : g * d;
+    const T above = d >= delta ? delta * g : g * d;
+    return d <= -delta ? -delta * g : above;
   }
 };
 
-// Of a probability x and a target y; logarithms end at -100, as PyTorch's.
+// x: a probability, y: a target in [0, 1]. Logarithms are at least -100, as in PyTorch.
+template <class T> TT_FN T bounded_log(T log) { return log < T(-100) ? T(-100) : log; }
 struct BinaryCrossEntropy {
   template <class T> static TT_FN T op(T x, T y, const Param<T>&) {
-    const T no = math::log1p(-x);
-    const T yes = math::log(x);
-    return (y - T(1)) * (no < T(-100) ? T(-100) : no) - y * (yes < T(-100) ? T(-100) : yes);
+    const T log_no = bounded_log(math::log1p(-x));
+    const T log_yes = bounded_log(math::log(x));
+    return (y - T(1)) * log_no - y * log_yes;
   }
 };
 struct BinaryCrossEntropyBackward {
   template <class T> static TT_FN T op(T g, T x, T y, const Param<T>&) {
-    const T spread = (T(1) - x) * x;
-    return g * (x - y) / (spread < T(1e-12) ? T(1e-12) : spread);
+    const T variance = (T(1) - x) * x;
+    return g * (x - y) / (variance < T(1e-12) ? T(1e-12) : variance);
   }
 };
 

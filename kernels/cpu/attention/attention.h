@@ -1,4 +1,4 @@
-// What the kernels of attention share.
+// Shared by the kernels of attention.
 //
 //              queries (lanes) ->
 //         +----------------------+     Scores of a block are stored transposed, [key][query]. A
@@ -43,7 +43,7 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// The scratch memory of a task, handed out part by part on cache lines.
+// The scratch memory of a task; take() returns its parts, each aligned to a cache line.
 template <class T> struct Scratch {
   char* at;
   TT_INLINE T* take(int64_t n) {

@@ -1,5 +1,5 @@
 // attention backward. The probabilities p are recomputed from q, k and the log-sum-exp. With the
-// gradient g, the dropout factors f (1 without dropout) and delta = sum of g * out:
+// gradient g, the dropout factors f (1 without dropout) and delta = sum(g * out):
 //   z = p f,  dv = z^T g,  dz = g v^T,  ds = p (dz f - delta),  dq = ds k scale,  dk = ds^T q scale
 // Either each unit owns a key head (one stage), or units own blocks of queries (stage 0: dq), then
 // blocks of keys (stage 1: dk, dv): the scores are computed twice, but there are more units. Both
@@ -64,8 +64,8 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
   alignas(64) T sums[kAttentionQueries] = {};
   for (int64_t j = 0; j < b.lanes; j++) {
     const T lse = j < b.queries ? reinterpret_cast<const T*>(p.lse)[row + j] : kMinusInfinity<T>;
-    shift[j] = lse == kMinusInfinity<T> ? -kMinusInfinity<T>
-                                        : lse;  // if no key takes part, all probabilities are 0
+    // A query without keys: the shift is infinite, so that all probabilities are 0.
+    shift[j] = lse == kMinusInfinity<T> ? -kMinusInfinity<T> : lse;
     delta[j] = j < b.queries ? reinterpret_cast<const T*>(p.delta)[row + j] : T(0);
   }
   const T* q =

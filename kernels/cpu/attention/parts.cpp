@@ -1,4 +1,4 @@
-// Conversion of rows, products of blocks, masks and dropout: one copy for all attention kernels.
+// Conversion of rows, matmul of blocks, masks and dropout, compiled once for all attention kernels.
 #include "kernels/cpu/attention/attention.h"
 
 #include "kernels/cpu/random/random.h"
@@ -31,7 +31,7 @@ template <class T> TT_INLINE const T* rows_of(const char* x, int64_t stride, int
     return reinterpret_cast<const T*>(x);
   if (!width) return buffer;  // x may be NULL
   for (int64_t i = 0; i < n; i++) widen_row(buffer + i * width, x + i * stride, width, dtype);
-  return buffer;  // distant rows are copied, too: they would share cache sets
+  return buffer;  // rows far apart are copied even if native: they share cache sets
 }
 
 template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col,
@@ -58,7 +58,8 @@ template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, in
   p.batch = 1;
   p.alpha = p.beta = {1, 0, 1};
   p.workspace = nullptr;
-  matmul_small(&p, 0, p.n_units = matmul_ceil(n, kMatmulSmallCols));
+  p.n_units = matmul_ceil(n, kMatmulSmallCols);
+  matmul_small(&p, 0, p.n_units);
 }
 
 // Converts n <= kMaskKeys values of the mask, `stride` bytes apart, to what is added to scores.

@@ -11,8 +11,8 @@
 //
 // A window's row is one run of k1 * ci vectors, as columns and channels are contiguous.
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored \
-    "-Wmaybe-uninitialized"  // gcc 12: of its own AVX-512 intrinsics (bug 105593)
+// gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/matmul/vec.h"
@@ -33,7 +33,7 @@ constexpr int kTileVecs = 2;
 constexpr int kTileTerms = 2;
 #endif
 
-// The i-th of n nearly equal pieces of [0, size) starts here.
+// Start of the i-th of n nearly equal pieces of [0, size).
 TT_INLINE int64_t piece(int64_t size, int64_t n, int64_t i) { return size * i / n; }
 
 // to[r * to_step + c] = from[c * from_step + r] for r, c < kImages.

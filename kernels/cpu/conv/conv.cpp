@@ -1,4 +1,4 @@
-// conv: a product of matrices whose left one is never stored; conv_pad.
+// conv: matmul with an implicit left operand; conv_pad.
 //
 //                taps × channels of src          columns
 //              ┌───────────────────────┐       ┌────────┐       ┌────────┐
@@ -14,8 +14,8 @@
 // depthwise  a block of pixels, all groups         [taps][groups]       in place
 // scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored \
-    "-Wmaybe-uninitialized"  // gcc 12: of its own AVX-512 intrinsics (bug 105593)
+// gcc 12 warns of its own AVX-512 intrinsics (bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include "kernels/cpu/conv/conv_tile.h"
 #include "kernels/cpu/conv/pack_weight.h"
@@ -251,9 +251,8 @@ TT_KERNEL(conv)(const void* plan, int64_t begin, int64_t end) noexcept {
 TT_KERNEL(conv_pad)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvPadPlan& p = *static_cast<const ConvPadPlan*>(plan);
   const int64_t width = p.width * p.pixel_bytes;
-  const int64_t left = (p.pad < p.width ? p.pad : p.width) * p.pixel_bytes;
-  const int64_t inner =
-      p.from * p.pixel_bytes < width - left ? p.from * p.pixel_bytes : width - left;
+  const int64_t left = min(p.pad, p.width) * p.pixel_bytes;
+  const int64_t inner = min(p.from * p.pixel_bytes, width - left);
   for (int64_t r = begin; r < end; r++) {
     char* to = p.dst + r * width;
     __builtin_memset(to, 0, size_t(left));

@@ -1,4 +1,5 @@
-// A block of result pixels (rows) of one phase and group, and the taps that are being added to it.
+// ConvTile: a block of result pixels (rows) of one phase and group, to which taps are added. A term is
+// one position of the summed dimension: a channel of a tap.
 #pragma once
 
 #include "kernels/cpu/conv/gather.h"
@@ -29,7 +30,8 @@ struct Phase {
       pixels *= of.count;
     }
   }
-  // What tap k of dimension d adds to source coordinates; false: the phase does not see it.
+  // Sets *out to what tap k of dimension d adds to source coordinates; false: it reads nothing in this
+  // phase.
   TT_INLINE bool shift(const ConvPlan& p, int d, int64_t k, int64_t* out) const {
     if (p.mode == kConvForward) {
       *out = k * p.s.dil[d] - p.gather.pad[d];
@@ -177,7 +179,7 @@ template <class T> struct ConvTile {
     store(to, first ? load(sums) : Vec<T>(load(sums) + load(to, part)), part);
   }
 
-  // Moves on to the next terms: all terms of as many taps as kConvTaps and kConvDepth allow, or a
+  // Makes the next terms current: all terms of as many taps as kConvTaps and kConvDepth allow, or a
   // part of a tap with more terms than kConvDepth. False: there are no more; true at least once, so
   // that a result without taps gets its bias.
   TT_NOINLINE bool next_terms() {
@@ -189,7 +191,7 @@ template <class T> struct ConvTile {
     to = n_taps > 1 || run - from <= kConvDepth ? run : from + kConvDepth / 2;
     return n_taps > 0 || first;
   }
-  // Makes the next taps that the phase sees the current ones.
+  // Collects the next taps that read anything in this phase.
   void collect_taps() {
     const int64_t* taps = p.gather.taps;
     n_taps = 0;

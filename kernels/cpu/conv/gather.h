@@ -1,5 +1,5 @@
-// The micro-kernel of convolutions: a product of rows that are read through addresses with packed
-// panels of the weight.
+// The micro-kernel of convolutions: rows that are read through addresses, times packed panels of the
+// weight.
 #pragma once
 
 #include "kernels/cpu/conv/indirection.h"
@@ -21,7 +21,7 @@ template <class T> struct GatherTile {
 template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
   constexpr int kL = kLanes<T>;
   Vec<T> acc[kMr][kVecs];
-  // A row to be written is fetched every fourth term: all at once would fill the miss buffers.
+  // A row of out is prefetched every fourth term: all at once would fill the miss buffers.
   T* const* fetch = t.out;
   TT_UNROLL
   for (int v = 0; v < kVecs; v++) {

@@ -35,7 +35,7 @@ struct ConvWalk {
   }
   // The pixels of this row from here on, at most n.
   TT_INLINE int64_t row(int64_t n) const { return min(size[2] - at[2], n); }
-  // Moves n <= row(n) on.
+  // Advances by n <= row(n).
   TT_INLINE void advance(int64_t n) {
     at[2] += n;
     if (at[2] < size[2]) return;
@@ -63,7 +63,7 @@ template <class T> TT_INLINE void fill_addresses(T** to, T* from, int64_t step, 
 }
 constexpr int64_t kConvSlack = 8;
 
-// Where the windows of up to kN result pixels (rows) lie in a source.
+// The positions in a source of the windows of up to kN result pixels (rows).
 template <class T, int kN> struct ConvSource {
   // Rows [row, row + n): pixels of one line of the source, `step` apart.
   struct Line {

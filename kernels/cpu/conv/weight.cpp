@@ -169,7 +169,7 @@ template <class T> struct WeightUnit {
   }
 };
 
-// The i-th of n nearly equal pieces of [0, size) starts here.
+// Start of the i-th of n nearly equal pieces of [0, size).
 TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) {
   return size / n * i + (size % n < i ? size % n : i);
 }

@@ -1,17 +1,17 @@
-// The largest element of each window of a plane, and its place: the first of equal ones, the last
-// nan. Adjacent windows share most of what they read, so the largest element of each column of
-// their rows is found first, then that of the columns of each window:
+// The largest element of each window of a plane and its position: the first of equal elements, the
+// last nan. Adjacent windows overlap, so the largest element of each column of their rows is found
+// first, then the largest column of each window:
 //
 //   x             rows h.begin … h.end, up to kPoolSpan columns
 //     | fold      by rows, as vectors
-//   best, row     [kPoolSpan] of each column: the element, and its row, counted from the window's
+//   best, row     [kPoolSpan], per column: the element, and its row relative to the window
 //     | scan      by windows
-//   value, high,  [kFound] of each window: the element, its row, and its column, counted from the
-//   across        window's
+//   value, high,  [kFound], per window: the element, its row, and its column relative to the window
+//   across
 //     | add_found
-//   top, at       [kFound] of each window: the largest so far, and its place in the plane
+//   top, at       [kFound], per window: the largest so far, and its position in the plane
 //
-// Rows come kRows at a time, so that their numbers fit into 32 bits.
+// At most kRows rows are folded at a time, so that row numbers fit in 32 bits.
 #pragma once
 
 #include "kernels/cpu/simd/loop.h"
@@ -26,14 +26,14 @@ template <class T> TT_INLINE T lowest() {
   else return -T(__builtin_inf());
 }
 
-// With a large dilation all elements may be padding.
+// Whether all elements are padding, as a large dilation can make them.
 TT_INLINE bool is_empty(const Window& h, const Window& w) {
   return (h.begin >= h.end) | (w.begin >= w.end);
 }
 
-// Joins an element of a window and its place with the largest so far, in any order; places of none
-// are < 0.
-template <class T> TT_INLINE void join_place(T v, int64_t at, T* best, int64_t* best_at) {
+// Updates the largest element so far and its position with another one; parts of a window may come in
+// any order. A position < 0 means none.
+template <class T> TT_INLINE void join_position(T v, int64_t at, T* best, int64_t* best_at) {
   const bool before = at < *best_at;
   const bool wins =
       (v > *best) | ((v == *best) & before) | ((v != v) & ((*best == *best) | !before));
@@ -49,10 +49,10 @@ TT_NOINLINE void join_parts(const PoolPlan& p, int64_t r, int64_t n, T* best, in
   __builtin_memcpy(at, part_places(p, 0) + r, size_t(n) * sizeof(int64_t));
   for (int64_t k = 1; k < p.n_parts; k++)
     for (int64_t j = 0; j < n; j++)
-      join_place(part_values<T>(p, k)[r + j], part_places(p, k)[r + j], best + j, at + j);
+      join_position(part_values<T>(p, k)[r + j], part_places(p, k)[r + j], best + j, at + j);
 }
 
-// Stores the largest element of a window of x and returns its place.
+// Stores the largest element of a window of x and returns its position.
 template <class T>
 TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Window& w, T* value) {
   if (is_empty(h, w)) {
@@ -73,21 +73,21 @@ TT_INLINE int64_t largest(const T* x, int64_t width, const Window& h, const Wind
   return at;
 }
 
-using Place = int32_t;
+using Position = int32_t;
 
 constexpr int64_t kFound = 256;    // results at a time
 constexpr int64_t kRows = 4096;    // rows at a time
-constexpr int64_t kFew = 32;       // images with fewer columns are searched window by window
-constexpr int64_t kMinLine = 256;  // windows of one row and at least as many columns are folded
+constexpr int64_t kFew = 32;       // planes with fewer columns are searched window by window
+constexpr int64_t kMinLine = 256;  // windows of one row and at least this many columns are folded
 constexpr int32_t kNoRow = INT32_MAX;
 
-// Whether v in this row beats the best element of the columns before.
-template <class T> TT_INLINE bool beats_column(T v, Place row, T best, Place best_row) {
+// Whether v in this row beats the best element of the preceding columns.
+template <class T> TT_INLINE bool beats_column(T v, Position row, T best, Position best_row) {
   return (v > best) | ((v == best) & (row < best_row)) |
          ((v != v) & ((best == best) | (row >= best_row)));
 }
 
-// The maxima of n windows, each by itself.
+// Searches n windows one by one.
 template <class T> TT_NOINLINE void search_each(const PoolPlan& p, const T* x, const Window& h,
                                                 int64_t o1, int64_t part, int64_t n, T* top,
                                                 int64_t* at) {
@@ -97,8 +97,8 @@ template <class T> TT_NOINLINE void search_each(const PoolPlan& p, const T* x, c
   }
 }
 
-template <class T> TT_NOINLINE void join_row(T* TT_RESTRICT best, Place* TT_RESTRICT row,
-                                             const T* TT_RESTRICT x, Place r, int64_t n) {
+template <class T> TT_NOINLINE void join_row(T* TT_RESTRICT best, Position* TT_RESTRICT row,
+                                             const T* TT_RESTRICT x, Position r, int64_t n) {
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) {
     const T v = x[i];
@@ -108,16 +108,17 @@ template <class T> TT_NOINLINE void join_row(T* TT_RESTRICT best, Place* TT_REST
   }
 }
 
-// Joins column k of n windows that are `stride` columns apart. kStride: stride, or 0 for any.
+// Joins column k of n windows, `stride` columns apart. kStride: stride, or 0 for any.
 template <int kStride, class T>
-TT_NOINLINE void join_column(T* TT_RESTRICT value, Place* TT_RESTRICT high,
-                             Place* TT_RESTRICT across, const T* TT_RESTRICT best,
-                             const Place* TT_RESTRICT row, Place k, int64_t n, int64_t stride) {
+TT_NOINLINE void join_column(T* TT_RESTRICT value, Position* TT_RESTRICT high,
+                             Position* TT_RESTRICT across, const T* TT_RESTRICT best,
+                             const Position* TT_RESTRICT row, Position k, int64_t n,
+                             int64_t stride) {
   if (kStride) stride = kStride;
   TT_VECTORIZE
   for (int64_t j = 0; j < n; j++) {
     const T v = best[j * stride + k];
-    const Place r = row[j * stride + k];
+    const Position r = row[j * stride + k];
     const bool wins = beats_column(v, r, value[j], high[j]);
     value[j] = wins ? v : value[j];
     high[j] = wins ? r : high[j];
@@ -128,14 +129,14 @@ TT_NOINLINE void join_column(T* TT_RESTRICT value, Place* TT_RESTRICT high,
 template <class T> struct Finder {
   const PoolPlan& p;
   alignas(64) T best[kPoolSpan];
-  Place row[kPoolSpan];
+  Position row[kPoolSpan];
   T value[kFound];
-  Place high[kFound], across[kFound];
+  Position high[kFound], across[kFound];
   T top[kFound];
   int64_t at[kFound];
 
   explicit Finder(const PoolPlan& plan) : p(plan) {}
-  // Whether each window is searched by itself; of 8-byte elements all are, which saves code.
+  // Whether each window is searched by itself; 8-byte elements always are, which saves code.
   static TT_INLINE bool one_by_one(const PoolPlan& p) { return sizeof(T) == 8 || p.in[1] < kFew; }
   void clear(int64_t i, int64_t end) {
     for (; i < end; i++) {
@@ -143,21 +144,21 @@ template <class T> struct Finder {
       row[i] = kNoRow;
     }
   }
-  // The largest elements of n columns in the rows of h, which are `pitch` elements apart.
+  // Finds the largest elements of n columns in rows h, which are `pitch` elements apart.
   TT_NOINLINE void fold(const T* x, const Window& h, int64_t pitch, int64_t n, int64_t to) {
     const T* line = x + h.begin * pitch;
     __builtin_memcpy(best + to, line, size_t(n) * sizeof(T));
     for (int64_t i = 0; i < n; i++) row[to + i] = 0;
-    Place r = 1;
+    Position r = 1;
     for (int64_t i = h.begin + h.step; i < h.end; i += h.step, r++) {
       line += h.step * pitch;
       join_row<T>(best + to, row + to, line, r, n);
     }
   }
-  // The largest of columns from, from + step, … below `to`, for window j.
+  // Window j: the largest of columns from, from + step, … below `to`.
   TT_NOINLINE void scan(int64_t j, int64_t from, int64_t to, int64_t step) {
     T largest = best[from];
-    Place its_row = row[from];
+    Position its_row = row[from];
     int64_t column = from;
     for (int64_t i = from + step; i < to; i += step) {
       if (best[i] < largest) continue;
@@ -169,9 +170,9 @@ template <class T> struct Finder {
     }
     value[j] = largest;
     high[j] = its_row;
-    across[j] = Place(column - from);
+    across[j] = Position(column - from);
   }
-  // The same for n adjacent windows of few columns, column by column.
+  // The same for n adjacent windows of few columns, for all windows column by column.
   TT_NOINLINE void scan_adjacent(int64_t n, int64_t stride) {
     for (int64_t j = 0; j < n; j++) {
       value[j] = best[j * stride];
@@ -179,22 +180,22 @@ template <class T> struct Finder {
       across[j] = 0;
     }
     for (int64_t i = 1; i < p.kernel[1]; i++) {
-      const Place k = Place(i * p.dilation[1]);
+      const Position k = Position(i * p.dilation[1]);
       if (stride == 1) join_column<1, T>(value, high, across, best, row, k, n, stride);
       else if (stride == 2) join_column<2, T>(value, high, across, best, row, k, n, stride);
       else join_column<0, T>(value, high, across, best, row, k, n, stride);
     }
   }
-  // Joins the n results with what rows h of their windows have given; window j begins at column +
-  // j * step.
+  // Updates n results with what rows h of their windows gave. Window j begins at column + j * step.
   TT_NOINLINE void add_found(const Window& h, int64_t column, int64_t step, int64_t n) {
     for (int64_t j = 0; j < n; j++)
       if (high[j] != kNoRow)
-        join_place(value[j], (h.begin + high[j] * h.step) * p.in[1] + column + j * step + across[j],
-                   top + j, at + j);
+        join_position(value[j],
+                      (h.begin + high[j] * h.step) * p.in[1] + column + j * step + across[j],
+                      top + j, at + j);
   }
 
-  // Rows h of windows [o1, o1 + n), which lie within kPoolSpan columns.
+  // Rows h of windows [o1, o1 + n), which span at most kPoolSpan columns.
   TT_NOINLINE void narrow(const T* x, const Window& h, int64_t o1, int64_t n) {
     const PoolColumns s = pool_columns(p, o1, n);
     const int64_t lead = s.begin - s.origin;
@@ -206,7 +207,7 @@ template <class T> struct Finder {
       for (int64_t j = 0; j < n; j++) {
         const Window w = pool_window(p, 1, o1 + j);
         scan(j, w.begin - s.origin, w.end - s.origin, 1);
-        across[j] += Place(w.begin - s.origin);
+        across[j] += Position(w.begin - s.origin);
       }
     } else if (step <= 2 || n > 16 * p.kernel[1]) {
       scan_adjacent(n, step);
@@ -216,16 +217,16 @@ template <class T> struct Finder {
     }
     add_found(h, s.origin, step, n);
   }
-  // A window of one row of n elements, as if it had several rows of `piece` elements.
+  // A window of one row of n elements, folded as several rows of `piece` elements.
   TT_NOINLINE void line(const T* x, int64_t column, int64_t n) {
     const int64_t piece = min(round_up(n / 16, 16), kPoolSpan);
     const int64_t rows = n / piece;
     fold(x, {.begin = 0, .end = rows, .step = 1, .full = 0}, piece, piece, 0);
-    join_row<T>(best, row, x + rows * piece, Place(rows), n - rows * piece);
+    join_row<T>(best, row, x + rows * piece, Position(rows), n - rows * piece);
     scan(0, 0, piece, 1);
-    join_place(value[0], column + high[0] * piece + across[0], top, at);
+    join_position(value[0], column + high[0] * piece + across[0], top, at);
   }
-  // One window, by itself.
+  // One window.
   TT_NOINLINE void wide(const T* x, const Window& h, const Window& w) {
     if (w.step == 1 && h.begin + h.step >= h.end && w.end - w.begin >= kMinLine) {
       const int64_t first = h.begin * p.in[1] + w.begin;
@@ -241,8 +242,8 @@ template <class T> struct Finder {
     }
   }
 
-  // The results [o1, o1 + n) of row o of a tile, n <= kFound: a single one, or as many as lie
-  // within kPoolSpan columns.
+  // Results [o1, o1 + n) of row o of a tile, n <= kFound: a single one, or as many as span kPoolSpan
+  // columns.
   TT_NOINLINE void find(const T* x, const PoolTile& t, int64_t o, int64_t o1, int64_t n) {
     if (p.run.stage == 1)
       return join_parts(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, top, at);
@@ -262,8 +263,7 @@ template <class T> struct Finder {
       else wide(x, h, window_part(p, 1, o1, part));
     }
   }
-  // Finds all results of a tile, and calls take(o, o1, n) after each run: columns [o1, o1 + n) of
-  // row o.
+  // Finds all results of a tile, and calls take(o, o1, n) after columns [o1, o1 + n) of row o.
   template <class F> TT_INLINE void each(const T* x, const PoolTile& t, const F& take) {
     const int64_t first = columns_that_fit(p, t.left, t.right, kFound);
     for (int64_t o = t.from; o < t.to; o++)

@@ -93,7 +93,7 @@ void store_maxima(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const v
 
 void clear_tile(char* image, const PoolTile& t, int64_t width, int64_t pixel_bytes,
                 int64_t n) noexcept {
-  const int64_t run = n == pixel_bytes ? t.right - t.left : 1;  // pixels that are zeroed at once
+  const int64_t run = n == pixel_bytes ? t.right - t.left : 1;  // pixels zeroed at once
   const size_t bytes = size_t(run > 1 ? run * pixel_bytes : n);
   for (int64_t i = t.from; i < t.to; i++)
     for (int64_t j = t.left; j < t.right; j += run)

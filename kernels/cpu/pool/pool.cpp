@@ -1,4 +1,4 @@
-// pool_max and pool_average. Of planes, rows of windows are joined first, as vectors, then columns:
+// pool_max and pool_average. In planes, rows of windows are joined first, as vectors, then columns:
 //
 //   x      rows of the windows    [h.begin … h.end) x columns of adjacent windows
 //            | fold_rows: row by row
@@ -6,7 +6,7 @@
 //            | join_columns: y[j] = col[j * stride], col[j * stride + dilation], … joined
 //   y      [kOut]                 results
 //
-// Of channels last, each window is joined pixel by pixel, as vectors of channels.
+// With channels last, each window is joined pixel by pixel, as vectors of channels.
 #include "kernels/cpu/pool/pool.h"
 
 #include "kernels/cpu/simd/loop.h"
@@ -14,7 +14,7 @@
 
 TT_ISA_BEGIN
 
-// Arithmetic of integers wraps around; b of a quotient is not 0.
+// Integers wrap around. The divisor b is not 0.
 template <class T> TT_INLINE T total(T a, T b) {
   if constexpr (__is_same(T, int64_t)) return int64_t(uint64_t(a) + uint64_t(b));
   else return a + b;
@@ -57,7 +57,7 @@ TT_NOINLINE void join_onto(T* TT_RESTRICT d, const T* TT_RESTRICT b, int64_t n) 
   TT_VECTORIZE
   for (int64_t i = 0; i < n; i++) d[i] = Op::join(d[i], b[i]);
 }
-// Four rows of a, `step` elements apart.
+// Joins four rows of a, `step` elements apart, onto d.
 template <class T, class Op>
 TT_NOINLINE void join_four_onto(T* TT_RESTRICT d, const T* TT_RESTRICT a, int64_t step, int64_t n) {
   const T* a1 = a + step;
@@ -67,7 +67,7 @@ TT_NOINLINE void join_four_onto(T* TT_RESTRICT d, const T* TT_RESTRICT a, int64_
   for (int64_t i = 0; i < n; i++)
     d[i] = Op::join(Op::join(Op::join(Op::join(d[i], a[i]), a1[i]), a2[i]), a3[i]);
 }
-// d = the run at src (first), or is joined with it. 16-bit sources are converted.
+// d = the run at src (first), or d joined with it. 16-bit sources are converted.
 template <class T, class Op>
 TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* buffer, bool first) {
   if (kItemSize[dtype] != int64_t(sizeof(T))) {
@@ -79,7 +79,7 @@ TT_INLINE void join_source(T* d, const char* src, int64_t n, int32_t dtype, T* b
   else join_onto<T, Op>(d, reinterpret_cast<const T*>(src), n);
 }
 
-// d = the results [r, r + n), joined from those of the parts of their windows.
+// d = results [r, r + n), joined from the parts of their windows.
 template <class T, class Op>
 TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
   __builtin_memcpy(d, part_values<T>(p, 0) + r, size_t(n) * sizeof(T));
@@ -88,7 +88,7 @@ TT_NOINLINE void join_values(const PoolPlan& p, int64_t r, int64_t n, T* d) {
 
 // ---- planes ----
 
-// y[j] = columns j * stride + k * dilation of t, k < kernel, joined.
+// y[j] joins columns j * stride + k * dilation of t, k < kernel.
 template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, const T* TT_RESTRICT t,
                                                            int64_t n, int64_t stride,
                                                            int64_t kernel, int64_t dilation) {
@@ -129,8 +129,8 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
   }
 }
 
-// Adjacent windows of 2 x 2 over the rows a and b: results [j, n), N at a time. Returns the first
-// that is left; these are fewer than N.
+// Adjacent windows of 2 x 2 over rows a and b: computes results [j, n), N at a time, and returns the
+// first of the rest, which are fewer than N.
 template <class T, int N>
 TT_INLINE int64_t halve_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
@@ -164,10 +164,10 @@ template <class T, class Op> TT_NOINLINE void halve_rows(T* TT_RESTRICT y, const
 template <class T, class Op> struct Planes {
   const PoolPlan& p;
   const int64_t item;
-  alignas(64) T col[kPoolSpan];     // windows' rows, joined
+  alignas(64) T col[kPoolSpan];     // the joined rows of the windows
   alignas(64) T buffer[kPoolSpan];  // a row of x, converted
   alignas(64) T y[kOut];
-  alignas(64) T count[kOut];  // elements of the windows' columns
+  alignas(64) T count[kOut];  // what columns_counted() gives
 
   explicit Planes(const PoolPlan& plan) : p(plan), item(kItemSize[plan.dtype]) {}
 
@@ -175,8 +175,8 @@ template <class T, class Op> struct Planes {
     return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item;
   }
 
-  // Joins the rows of window h, columns [from, from + n) of x, in d (the identity if there are
-  // none); onto: with what d holds.
+  // d = the rows of window h joined, columns [from, from + n) of x; the identity if there are no rows.
+  // onto: joined with d, too.
   TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d,
                              bool onto) {
     int64_t r = h.begin;
@@ -199,8 +199,7 @@ template <class T, class Op> struct Planes {
       join_source<T, Op>(d, row(plane, r, from), n, p.dtype, buffer, false);
   }
 
-  // Stores y, the results [o1, o1 + n) of row o, whose windows have the rows h; or those of a part
-  // of their windows.
+  // Stores y, results [o1, o1 + n) of row o, whose windows have the rows h; or parts of them.
   TT_NOINLINE void finish(const PoolTile& t, int64_t o, int64_t o1, int64_t n, const Window& h) {
     const int64_t at = (t.image * p.out[0] + o) * p.out[1] + o1;
     if (leaves_parts(p)) {
@@ -216,7 +215,7 @@ template <class T, class Op> struct Planes {
     store_out(p.y + at * item, y, n, p.dtype);
   }
 
-  // Results in columns [o1, o1 + n) of a tile, whose windows lie within kPoolSpan.
+  // Columns [o1, o1 + n) of a tile, whose windows span at most kPoolSpan.
   void narrow(const PoolTile& t, int64_t o1, int64_t n) {
     const PoolColumns s = pool_columns(p, o1, n);
     const int64_t lead = s.begin - s.origin;
@@ -230,8 +229,8 @@ template <class T, class Op> struct Planes {
       finish(t, o, o1, n, h);
     }
   }
-  // Joins the first n elements of col with each other until at most `left` remain; returns how
-  // many.
+  // Joins the first n elements of col with each other until at most `left` remain; returns their
+  // number.
   TT_INLINE int64_t shrink(int64_t n, int64_t left) {
     for (; n > left; n -= n / 2) join_onto<T, Op>(col, col + (n - n / 2), n / 2);
     return n;
@@ -247,14 +246,14 @@ template <class T, class Op> struct Planes {
     }
   }
 
-  // Results in column o1, whose window is wider than kPoolSpan: pieces of it are joined onto each
-  // other, like rows.
+  // Column o1 of a tile, whose window is wider than kPoolSpan: its pieces are joined onto each other,
+  // like rows.
   TT_NOINLINE void wide(const PoolTile& t, int64_t o1) {
     const Window w = window_part(p, 1, o1, t.part);
     const int64_t piece = w.step > kPoolSpan ? w.step : kPoolSpan / w.step * w.step;
     for (int64_t o = t.from; o < t.to; o++) {
       const Window h = window_part(p, 0, o, t.part);
-      int64_t width = 0;  // of col: of the first piece, the longest
+      int64_t width = 0;  // of col: that of the first piece, the longest
       for (int64_t i = w.begin; i < w.end; i += piece) {
         int64_t n = min(w.end - i, piece);
         if (n > kPoolSpan) n = 1;
@@ -269,7 +268,7 @@ template <class T, class Op> struct Planes {
     }
   }
 
-  // Stage 1: results in columns [o1, o1 + n) of a tile, from the parts of their windows.
+  // Stage 1: columns [o1, o1 + n) of a tile, from the parts of their windows.
   void join_parts(const PoolTile& t, int64_t o1, int64_t n) {
     for (int64_t o = t.from; o < t.to; o++) {
       join_values<T, Op>(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, y);
@@ -277,7 +276,7 @@ template <class T, class Op> struct Planes {
     }
   }
 
-  // Planes are averaged as a whole.
+  // Whether the window of each plane is the whole plane.
   TT_INLINE bool is_global() const {
     return p.adaptive && p.out[0] * p.out[1] == 1 && item == int64_t(sizeof(T)) && p.run.n == 1;
   }

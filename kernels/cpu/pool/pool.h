@@ -1,4 +1,4 @@
-// Windows of pooling kernels, and the entry points.
+// Windows and tiles of pooling, and the entry points.
 #pragma once
 
 #include "base/arith.h"
@@ -11,16 +11,16 @@ TT_ENTRY_BEGIN
 // The elements of dimension d that window o covers: begin, begin + step, … below end.
 struct Window {
   int64_t begin, end, step;
-  int64_t full;  // elements, padding included
+  int64_t full;  // number of elements, padding included
   TT_INLINE int64_t count() const { return end > begin ? ceil_div(end - begin, step) : 0; }
 };
 // Rows [from, to) and columns [left, right) of an image.
 struct PoolTile {
   int64_t image, from, to, left, right;
-  int64_t part;  // of the windows
+  int64_t part;  // which part of each window
 };
-// The columns of adjacent windows, all within kPoolSpan: [origin, origin + width), of which the
-// image has [begin, begin + have).
+// The columns of adjacent windows, at most kPoolSpan: [origin, origin + width). Columns
+// [begin, begin + have) are in the image, the others padding.
 struct PoolColumns {
   int64_t origin, width, begin, have;
 };
@@ -31,19 +31,19 @@ struct PoolRange {
 PoolTile pool_tile(const PoolTiles& t, const int64_t* size, int64_t u) noexcept;
 // The tile of y of unit u of stages 0 and 1.
 PoolTile window_tile(const PoolPlan& p, int64_t u) noexcept;
-// What the running stage reads of window o of dimension d: all of it, or one of its parts.
+// The elements of window o of dimension d that this stage reads: all, or one part.
 Window window_part(const PoolPlan& p, int d, int64_t o, int64_t part) noexcept;
 Window pool_window(const PoolPlan& p, int d, int64_t o) noexcept;
-// The elements of window o along dimension d that an average counts.
+// The number of elements of window o along dimension d that an average divides by.
 int64_t counted(const PoolPlan& p, int d, int64_t o) noexcept;
-// Of windows [o1, o1 + n).
+// The columns of windows [o1, o1 + n).
 PoolColumns pool_columns(const PoolPlan& p, int64_t o1, int64_t n) noexcept;
-// How many of the columns [o1, right) of y, at most max_n, have all their windows within kPoolSpan;
-// 0: not even one has, or windows are to be read one by one.
+// The number of columns from o1 on, below right and at most max_n, whose windows span at most
+// kPoolSpan. 0: not even one does, or windows are read one by one.
 int64_t columns_that_fit(const PoolPlan& p, int64_t o1, int64_t right, int64_t max_n) noexcept;
 // The windows of dimension d that may cover elements of [from, to).
 PoolRange windows_over(const PoolPlan& p, int d, int64_t from, int64_t to) noexcept;
-// Stores the maxima of n results from r on, of `item` bytes each, and their places `at`: in `parts`
+// Stores the maxima of results [r, r + n), of `item` bytes each, and their positions `at`: in `parts`
 // for the next stage, or in y and index.
 void store_maxima(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best,
                   int64_t item, const int64_t* at) noexcept;
@@ -70,9 +70,9 @@ TT_INLINE Window window(const PoolPlan& p, int d, int64_t o) {
   return {.begin = begin, .end = min(end, in), .step = p.dilation[d], .full = full};
 }
 
-// Images are not cut.
+// Whether images are not cut into tiles.
 TT_INLINE bool whole(const PoolTiles& t) { return t.n_rows * t.n_columns == 1; }
-// The running stage stores results of parts of the windows.
+// Whether this stage stores results of parts of the windows.
 TT_INLINE bool leaves_parts(const PoolPlan& p) { return (p.n_parts > 1) & (p.run.stage == 0); }
 template <class T> TT_INLINE T* part_values(const PoolPlan& p, int64_t part) {
   return reinterpret_cast<T*>(p.parts) + part * p.results;
@@ -81,12 +81,12 @@ TT_INLINE int64_t* part_places(const PoolPlan& p, int64_t part) {
   return reinterpret_cast<int64_t*>(p.parts) + (p.n_parts + part) * p.results;
 }
 
-// d[j] = counted() of column window first + j, for j < n; 1 where the plan has a divisor.
+// d[j] = counted() of column window first + j, for j < n; 1 if the plan has a divisor.
 template <class T>
 TT_NOINLINE void columns_counted(const PoolPlan& p, int64_t first, int64_t n, T* TT_RESTRICT d) {
   const int64_t step = p.stride[1];
   const int64_t reach = (p.kernel[1] - 1) * p.dilation[1];
-  int64_t begin = 0, end = 0;  // windows without padding
+  int64_t begin = 0, end = 0;  // windows without padding: [begin, end)
   if (!p.divisor && !p.adaptive) {
     begin = clamp<int64_t>(ceil_div(p.pad[1], step) - first, 0, n);
     end = (p.in[1] + p.pad[1] - reach - 1 + step) / step - first;
@@ -99,7 +99,7 @@ TT_NOINLINE void columns_counted(const PoolPlan& p, int64_t first, int64_t n, T*
   for (int64_t j = end; j < n; j++) d[j] = T(p.divisor ? 1 : counted(p, 1, first + j));
 }
 
-// The elements of a and then b with even (kOdd = 0) or odd (1) numbers.
+// The even (kOdd = 0) or odd (1) elements of the concatenation of a and b.
 template <int kOdd, class T, int N>
 TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole a,
                                                     typename Halves<T, N>::Whole b) {

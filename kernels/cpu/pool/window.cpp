@@ -1,4 +1,4 @@
-// pool_max_index and the backwards, which look at each window.
+// pool_max_index and the backwards of pool_max and pool_average.
 #include "kernels/cpu/pool/find.h"
 
 TT_ISA_BEGIN
@@ -14,7 +14,7 @@ TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f
          });
 }
 
-// The first (kSecond = 0) or second (1) half of even0 odd0 even1 odd1 ….
+// The first (kSecond = 0) or second (1) half of even[0] odd[0] even[1] odd[1] ….
 template <int kSecond, class T, int N>
 TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole even,
                                                   typename Halves<T, N>::Whole odd) {
@@ -28,8 +28,8 @@ TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole e
   else return __builtin_shufflevector(even, odd, o, o + 4, o + 1, o + 5);
 }
 
-// Adjacent windows of 2 x 2 over the rows a and b of x: da and db get g at the largest element of
-// each window, else 0. Windows [j, n), N at a time; returns the first that is left.
+// Adjacent windows of 2 x 2 over rows a and b of x: da and db get g at the largest element of each
+// window, else 0. Windows [j, n), N at a time; returns the first of the rest.
 template <class T, int N> TT_INLINE int64_t halve_backward_by(T* da, T* db, const T* a, const T* b,
                                                               const T* g, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
@@ -111,12 +111,12 @@ template <class T> TT_NOINLINE void halve_backward(const PoolPlan& p, const Pool
   }
 }
 
-// Whether all elements of a window lie in a tile.
+// Whether all elements of a window are in a tile.
 TT_INLINE bool inside(const PoolTile& t, const Window& h, const Window& w) {
   return (h.begin >= t.from) & (h.end <= t.to) & (w.begin >= t.left) & (w.end <= t.right);
 }
-// Whether a place of a window that begins in row `top` lies in a tile.
-TT_INLINE bool lies_in(const PoolPlan& p, const PoolTile& t, int64_t top, int64_t at) {
+// Whether position `at` of a window that begins in row `top` is in a tile.
+TT_INLINE bool is_in_tile(const PoolPlan& p, const PoolTile& t, int64_t top, int64_t at) {
   if (uint64_t(at - t.from * p.in[1]) >= uint64_t((t.to - t.from) * p.in[1])) return false;
   if (p.dx_tiles.n_columns == 1) return true;
   at -= top * p.in[1];
@@ -131,7 +131,7 @@ template <class T> TT_NOINLINE void add_to_maxima(const PoolPlan& p, const PoolT
   const Window h = whole(p.dx_tiles) ? Window{} : pool_window(p, 0, o);
   const bool all = inside(t, h, {.begin = 0, .end = p.in[1], .step = 1, .full = 0});
   for (int64_t j = 0; j < n; j++)
-    if (all ? at[j] >= 0 : lies_in(p, t, h.begin, at[j])) dx[at[j]] += g[j];
+    if (all ? at[j] >= 0 : is_in_tile(p, t, h.begin, at[j])) dx[at[j]] += g[j];
 }
 template <class T>
 TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
@@ -150,7 +150,7 @@ TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder
         T v;
         const int64_t at = largest(reinterpret_cast<const T*>(p.x) + t.image * size, p.in[1], h,
                                    window(p, 1, j), &v);
-        if (lies_in(p, t, h.begin, at)) dx[at] += g[o * p.out[1] + j];
+        if (is_in_tile(p, t, h.begin, at)) dx[at] += g[o * p.out[1] + j];
       }
     }
     return;
@@ -175,7 +175,7 @@ TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder
   }
 }
 
-// What the sum of a window is divided by.
+// The divisor of the average of a window.
 TT_INLINE int64_t divisor(const PoolPlan& p, const Window& h, const Window& w) {
   if (p.divisor) return p.divisor;
   return p.count_pad ? h.full * w.full : h.count() * w.count();
@@ -186,21 +186,21 @@ TT_INLINE PoolRange covered(const Window& w, int64_t from, int64_t to) {
   return {.first = max(w.begin, from), .end = min(w.end, to)};
 }
 
-// What a row of windows adds to some columns of each row of dx that it covers.
+// What a row of windows adds to columns of each row of dx that it covers.
 template <class T> struct Shares {
   static constexpr int64_t kColumns = 512;           // of dx, at a time
   static constexpr int64_t kWindows = 2 * kColumns;  // at a time
   static constexpr int64_t kTaps = 8;                // kernels up to this are added tap by tap
   const PoolPlan& p;
   alignas(64) T sum[kColumns];            // the result
-  alignas(64) T share[kTaps + kWindows];  // kTaps zeros, then of each window: g by its divisor
-  alignas(64) T across[kWindows];         // of each window: the columns that it counts
+  alignas(64) T share[kTaps + kWindows];  // kTaps zeros, then g / divisor of each window
+  alignas(64) T across[kWindows];         // columns_counted() of each window
 
   explicit Shares(const PoolPlan& plan) : p(plan) {
     for (int64_t i = 0; i < kTaps; i++) share[i] = 0;
   }
 
-  // Of windows [first, first + n), which count `rows` rows, to columns [from, to).
+  // Sums the shares of windows [first, first + n), which count `rows` rows, in columns [from, to).
   TT_NOINLINE void add_up(const T* TT_RESTRICT g, T rows, int64_t first, int64_t n, int64_t from,
                           int64_t to) {
     T* s = share + kTaps;
@@ -212,8 +212,8 @@ template <class T> struct Shares {
     else scatter(n, at, to - from);
   }
 
-  // Strides of 1, then other strides. A column gets its shares in the order of the windows, so of
-  // the last tap first. `at`: the first window's first column.
+  // slide: stride 1; scatter: other strides. A column gets its shares in the order of the windows, that
+  // is, from the last tap on. `at`: the first column of the first window.
   TT_NOINLINE void slide(int64_t n, int64_t at, int64_t width) {
     const T* s = share + kTaps - (at + p.kernel[1] - 1);
     for (int64_t j = n; j < width + kTaps; j++) share[kTaps + j] = 0;
@@ -321,7 +321,7 @@ template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, const PoolTi
       }
 }
 
-// Channels [c, c + n) of a tile of dx; kMax: of maxima, else of averages.
+// Channels [c, c + n) of a tile of dx. kMax: backward of pool_max, else of pool_average.
 template <class T, bool kMax>
 TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c, int64_t n) {
   const int64_t size = p.in[0] * p.in[1] * p.c;
@@ -344,7 +344,7 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c
         const int64_t* at = p.index ? p.index + r : pixel.at;
         const bool all = inside(t, h, w);
         for (int64_t j = 0; j < n; j++)
-          if (all ? at[j] >= 0 : lies_in(p, t, h.begin, at[j])) dx[at[j] * p.c + j] += g[j];
+          if (all ? at[j] >= 0 : is_in_tile(p, t, h.begin, at[j])) dx[at[j] * p.c + j] += g[j];
       } else {
         const PoolRange wide = covered(w, t.left, t.right);
         for (int64_t j = 0; j < n; j++) pixel.best[j] = g[j] / T(divisor(p, h, w));
@@ -369,7 +369,7 @@ template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, 
   return TT_OK;
 }
 
-// Planes: what planes are worked on with, Finder or Shares.
+// Planes: Finder or Shares.
 template <class T, bool kMax, class Planes>
 inline int32_t backward_units(const PoolPlan& p, int64_t begin, int64_t end) {
   if (p.run.stage < 2) return index_units<T>(p, begin, end);

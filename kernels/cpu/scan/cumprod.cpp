@@ -1,4 +1,11 @@
 // cumprod along any dimension of a contiguous array.
+//   in, out: (outer, dim, inner); parts: [tiles][n_chunks][inner] Part
+//
+// Rounding must not depend on how the work is cut, so chunks cannot simply be multiplied and
+// combined: that is only right while every product on the way is a normal number. So stage 0
+// multiplies each chunk and keeps bounds of the sizes of its factors and products. Stage 1 goes over
+// the chunks in order; where the bounds prove that nothing overflows or underflows, it takes the
+// chunk's product, else it computes the chunk's results at once (kDone). Stage 2 computes the rest.
 #include "kernels/cpu/scan/product_lanes.h"
 
 TT_ISA_BEGIN
@@ -10,18 +17,19 @@ template <class V> TT_INLINE void store_values(char* p, const V* v, int64_t n, i
 
 // ---- chunks ----
 
-// How stage 2 goes on from the product before a chunk: stage 1 has done it; the product's size does
-// not change; every product on the way is a normal number.
+// What stage 2 does with a chunk, given the product before it. kDone: nothing, stage 1 has done it.
+// kStuck: the absolute value stays the same (0, infinity, nan). kNormal: every product is normal.
 enum How : int64_t { kDone, kStuck, kNormal };
 
-// The factors of a chunk, and after stage 1 the product before them.
+// A column of a chunk: its product; after stage 1, the product before it.
 template <class A> struct Part {
   A product;
-  double low, high;  // a product of 1 keeps between these sizes; low is 0 where that is not known
-  double least, largest;  // sizes of the factors and of 1; largest is NaN if one of them may be
+  double low, high;  // bounds of the products from 1 on; low is 0 if they are not known
+  // Bounds of the absolute values of the factors and 1; largest is NaN if a factor may be.
+  double smallest, largest;
   int64_t how;
 };
-// Of complex numbers; `how` is kDone where low and high are not known.
+// Complex: `how` is kDone if low and high are not known.
 template <> struct Part<C128> {
   C128 product;
   double low, high;
@@ -31,21 +39,21 @@ static_assert(sizeof(Part<double>) == kCumprodPart && sizeof(Part<C128>) <= kCum
 template <class A> constexpr Part<A> kNoFactors = {A(1), 1, 1, 1, 1, kNormal};
 template <> constexpr Part<C128> kNoFactors<C128> = {{1, 0}, 1, 1, kNormal};
 
-// Sizes of products that are normal numbers for certain, whatever they were rounded to on the way.
+// A product within these bounds is a normal number, however it was rounded on the way.
 constexpr double kSmall = 0x1p-1000, kLarge = 0x1p1000;
 TT_INLINE double smaller(double a, double b) { return a < b ? a : b; }
 TT_INLINE double larger(double a, double b) { return a > b ? a : b; }
 TT_INLINE bool within(double low, double high) { return low >= kSmall && high <= kLarge; }
-// The size of z lies between these, which are within a factor of 2.
+// Bounds of |z|, within a factor of 2 of each other.
 TT_INLINE double lower(C128 z) { return larger(__builtin_fabs(z.re), __builtin_fabs(z.im)); }
 TT_INLINE double upper(C128 z) { return __builtin_fabs(z.re) + __builtin_fabs(z.im); }
 
-// A block: kDeep x kWays rows.
+// A block is kDeep x kWays rows.
 constexpr int64_t kWays = 16;
 constexpr int64_t kDeep = kCumprodBlock / kWays;
 constexpr int64_t kBuffer = 2048;
 struct Group {
-  alignas(64) double product[kWays], least[kWays], largest[kWays];
+  alignas(64) double product[kWays], smallest[kWays], largest[kWays];
 };
 TT_INLINE Vec<double> doubles(const double* p) { return load(p); }
 TT_INLINE Vec<double> doubles(const float* p) {
@@ -62,35 +70,35 @@ template <class V> TT_INLINE void multiply(Group* g, const V* v, int64_t step) {
   constexpr int64_t kN = kLanes<double>;
   for (int64_t l = 0; l < kWays; l += kN) {
     Vec<double> product = doubles(v + l);
-    Vec<double> least = sizes(product);
-    Vec<double> largest = least;
+    Vec<double> smallest = sizes(product);
+    Vec<double> largest = smallest;
 #pragma GCC unroll 8
     for (int64_t i = 1; i < kDeep; i++) {
       const Vec<double> x = doubles(v + i * step + l);
       const Vec<double> size = sizes(x);
       product *= x;
-      least = vmin(size, least);
+      smallest = vmin(size, smallest);
       largest = vmax(size, largest);
     }
     store(g->product + l, product);
-    store(g->least + l, least);
+    store(g->smallest + l, smallest);
     store(g->largest + l, largest);
   }
 }
 TT_INLINE void halve(Group* g, int64_t n) {
   for (int64_t l = 0; l < n; l++) {
     g->product[l] *= g->product[l + n];
-    g->least[l] = smaller(g->least[l], g->least[l + n]);
+    g->smallest[l] = smaller(g->smallest[l], g->smallest[l + n]);
     g->largest[l] = larger(g->largest[l], g->largest[l + n]);
   }
 }
 
-// After a block whose factors have the product `by` and sizes from least to largest.
-TT_INLINE void add_block(Part<double>* p, double by, double least, double largest) {
+// Adds a block to a part: `by` is the product of its factors, whose sizes are in [smallest, largest].
+TT_INLINE void add_block(Part<double>* p, double by, double smallest, double largest) {
   const double before = __builtin_fabs(p->product);
-  p->least = smaller(p->least, least);
+  p->smallest = smaller(p->smallest, smallest);
   p->largest = max(largest, p->largest);
-  double low = smaller(least, 1);
+  double low = smaller(smallest, 1);
   double high = larger(largest, 1);
   for (int64_t n = 1; n < kDeep * kWays; n *= 2) {
     low *= low;
@@ -107,25 +115,26 @@ TT_INLINE void add_block(Part<double>* p, double by, double least, double larges
   }
 }
 
-// A block of n columns: n groups at a time, whose lanes belong to the columns by turns.
-template <class V> TT_NOINLINE void take_block(Part<double>* parts, const V* v, int64_t n) {
-  double product[kNarrowProducts], least[kNarrowProducts], largest[kNarrowProducts];
-  for (int64_t j = 0; j < n; j++) product[j] = least[j] = largest[j] = 1;
+// Adds a block of n columns to their parts. Lane l of group g belongs to column (g * kWays + l) % n.
+template <class V> TT_NOINLINE void add_columns(Part<double>* parts, const V* v, int64_t n) {
+  double product[kNarrowProducts], smallest[kNarrowProducts], largest[kNarrowProducts];
+  for (int64_t j = 0; j < n; j++) product[j] = smallest[j] = largest[j] = 1;
   for (int64_t g = 0, j = 0; g < n; g++) {
     Group lanes;
     multiply(&lanes, v + g * kWays, n * kWays);
-    int64_t live = kWays;
-    for (; live > n && live / 2 % n == 0; live /= 2) halve(&lanes, live / 2);
-    for (int64_t l = 0; l < live; l++) {
+    int64_t lanes_left = kWays;
+    for (; lanes_left > n && lanes_left / 2 % n == 0; lanes_left /= 2)
+      halve(&lanes, lanes_left / 2);
+    for (int64_t l = 0; l < lanes_left; l++) {
       product[j] *= lanes.product[l];
-      least[j] = smaller(least[j], lanes.least[l]);
+      smallest[j] = smaller(smallest[j], lanes.smallest[l]);
       largest[j] = larger(largest[j], lanes.largest[l]);
       j = j + 1 == n ? 0 : j + 1;
     }
   }
-  for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], least[j], largest[j]);
+  for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], smallest[j], largest[j]);
 }
-TT_NOINLINE void take_block(Part<uint64_t>* parts, const int64_t* v, int64_t n) {
+TT_NOINLINE void add_columns(Part<uint64_t>* parts, const int64_t* v, int64_t n) {
   for (int64_t g = 0, j = 0; g < n; g++) {
     uint64_t lane[kWays];
     for (int64_t l = 0; l < kWays; l++) lane[l] = 1;
@@ -138,7 +147,7 @@ TT_NOINLINE void take_block(Part<uint64_t>* parts, const int64_t* v, int64_t n) 
   }
 }
 
-// Four products of kDeep complex factors; the products of any of these keep between low and high.
+// Four products of kDeep complex factors; products of any of the factors are in [low, high].
 struct Group4 {
   Z4 product;
   D4 low, high;
@@ -163,25 +172,25 @@ template <class R> TT_INLINE Group4 multiply(const Complex<R>* v, int64_t step) 
   }
   return g;
 }
-// A nan among the factors is one in `by`.
+// If a factor is nan, `by` is.
 TT_INLINE void add_block(Part<C128>* p, C128 by, double low, double high) {
   p->low = smaller(p->low, lower(p->product) * low);
   p->high = larger(p->high, upper(p->product) * high);
   p->product = times(p->product, by);
   if (!within(low, high) || !within(lower(p->product), upper(p->product))) p->how = kDone;
 }
-template <class R> TT_NOINLINE void take_block(Part<C128>* parts, const Complex<R>* v, int64_t n) {
+template <class R> TT_NOINLINE void add_columns(Part<C128>* parts, const Complex<R>* v, int64_t n) {
   C128 product[kNarrowProducts];
   double low[kNarrowProducts], high[kNarrowProducts];
   for (int64_t j = 0; j < n; j++) {
     product[j] = kOne<C128>;
     low[j] = high[j] = 1;
   }
-  Group4 lanes[kWays / 4 * kNarrowProducts];  // kWays rows, then half as many until four are left
-  int64_t live = kWays / 4 * n;
-  for (int64_t k = 0; k < live; k++) lanes[k] = multiply(v + 4 * k, kWays * n);
-  for (live /= 2; live >= n; live /= 2)
-    for (int64_t k = 0; k < live; k++) lanes[k] = lanes[k] * lanes[k + live];
+  Group4 lanes[kWays / 4 * kNarrowProducts];  // kWays rows, halved until four are left
+  int64_t lanes_left = kWays / 4 * n;
+  for (int64_t k = 0; k < lanes_left; k++) lanes[k] = multiply(v + 4 * k, kWays * n);
+  for (lanes_left /= 2; lanes_left >= n; lanes_left /= 2)
+    for (int64_t k = 0; k < lanes_left; k++) lanes[k] = lanes[k] * lanes[k + lanes_left];
   for (int64_t l = 0, j = 0; l < 4 * n; l++) {
     const Group4& x = lanes[l / 4];
     product[j] = times(product[j], C128{x.product.re[l % 4], x.product.im[l % 4]});
@@ -192,16 +201,16 @@ template <class R> TT_NOINLINE void take_block(Part<C128>* parts, const Complex<
   for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], low[j], high[j]);
 }
 
-// What is known without the factors: kStuck where products stay nan, kDone where they are to be
-// seen one by one.
+// What is known without the factors: kStuck if products stay nan, kDone if the factors must be
+// multiplied one by one.
 template <class A> TT_INLINE How outlook(A) { return kNormal; }
 TT_INLINE How outlook(C128 product) {
   if (product.re != product.re && product.im != product.im) return kStuck;
   return within(lower(product), upper(product)) ? kNormal : kDone;
 }
 
-// Moves the product over a chunk: how stage 2 is to do it; kDone if it has to be seen factor by
-// factor.
+// Multiplies *product by a chunk, and returns what stage 2 does with it; kDone: the bounds prove
+// nothing, and the chunk must be computed factor by factor.
 TT_INLINE How pass(const Part<uint64_t>& p, uint64_t* product) {
   *product *= p.product;
   return kNormal;
@@ -213,7 +222,7 @@ TT_INLINE How pass(const Part<double>& p, double* product) {
     return kNormal;
   }
   if (size != size) return kStuck;
-  if (size * p.least != size || size * p.largest != size) return kDone;
+  if (size * p.smallest != size || size * p.largest != size) return kDone;
   if (__builtin_signbit(p.product)) *product = -*product;
   return kStuck;
 }
@@ -227,21 +236,24 @@ TT_INLINE How pass(const Part<C128>& p, C128* product) {
 
 // ---- runs ----
 
-// The same if all are normal numbers: runs by themselves first, so that they do not wait for each
-// other.
+// go_on() for normal products: runs are multiplied by themselves first, so that they do not wait for
+// each other.
 template <class V, class A> TT_INLINE A go_on_in_runs(A product, V* v, int64_t step, int64_t n) {
   int64_t i = 0;
   for (; i + kWays <= n; i += kWays) {
     A run[kWays], part = kOne<A>;
 #pragma GCC unroll 16
-    for (int64_t k = 0; k < kWays; k++) run[k] = part = times(part, v[(i + k) * step]);
+    for (int64_t k = 0; k < kWays; k++) {
+      part = times(part, v[(i + k) * step]);
+      run[k] = part;
+    }
 #pragma GCC unroll 16
     for (int64_t k = 0; k < kWays; k++) v[(i + k) * step] = rounded<V>(product * run[k]);
     product *= part;
   }
   return go_on(product, v + i * step, step, n - i);
 }
-// The same in runs of four, each a vector.
+// The same in runs of four, each in a vector.
 template <class V> TT_INLINE double go_on_in_fours(double product, V* v, int64_t n) {
   D4 before = all(product);
   int64_t i = 0;
@@ -254,7 +266,7 @@ template <class V> TT_INLINE double go_on_in_fours(double product, V* v, int64_t
   }
   return go_on(before[0], v + i, 1, n - i);
 }
-// The same if the size does not change.
+// go_on() if the absolute value does not change: only signs are computed.
 template <class V> TT_INLINE double go_on_stuck(double product, V* v, int64_t step, int64_t n) {
   const V size = V(__builtin_fabs(product));
   const auto sign = decltype(bits_of(size))(size == size ? bits_of(V(-0.0)) : 0);
@@ -269,7 +281,7 @@ template <class V> TT_INLINE double go_on_stuck(double product, V* v, int64_t st
 template <class V, class A> struct Cumprod {
   static constexpr bool kInteger = __is_same(A, uint64_t), kComplex = __is_same(A, C128);
   const CumprodPlan& p;
-  const int64_t item, narrow;  // narrow: 0, or that many columns, which lie side by side
+  const int64_t item, narrow;  // narrow: the number of columns if they are few, else 0
   int64_t tile, chunk, at, steps, n;
   alignas(64) V v[kBuffer];
 
@@ -278,7 +290,7 @@ template <class V, class A> struct Cumprod {
         item(kItemSize[plan.dtype]),
         narrow(plan.inner < kNarrowProducts ? plan.inner : 0) {}
 
-  // A tile's chunk: n columns from byte `at` on.
+  // Enters chunk c of tile t: n columns from byte `at` on.
   void enter(int64_t t, int64_t c) {
     const int64_t column = t % p.n_tiles * p.width;
     const int64_t first = c * p.chunk;
@@ -292,24 +304,24 @@ template <class V, class A> struct Cumprod {
     return reinterpret_cast<Part<A>*>(p.parts) + (tile * p.n_chunks + chunk) * p.inner;
   }
 
-  // Of each block of a chunk of complex numbers, [blocks][n]: the product of those before it.
+  // Complex: [blocks][n], the product of the blocks before each block of the chunk.
   C128* blocks() const {
     C128* const first =
         reinterpret_cast<C128*>(p.parts + p.outer * p.n_chunks * p.inner * kCumprodPart);
     return first + (tile * p.n_chunks + chunk) * cumprod_blocks(p.chunk) * p.inner;
   }
-  // Rows of the chunk, if they are stored as V.
+  // Whether rows are stored as V and need no conversion.
   bool native() const { return p.dtype == Loads<V>::native; }
   const V* in(int64_t row) const {
     return reinterpret_cast<const V*>(p.in + at + row * p.inner * item);
   }
   V* out(int64_t row) const { return reinterpret_cast<V*>(p.out + at + row * p.inner * item); }
 
-  // Narrow rows block by block: f(rows). Runs of kWays rows lie within the blocks of take().
+  // Loads narrow rows to v, calls f(rows), stores them. Runs of kWays rows are within blocks of take().
   template <class F> TT_INLINE void for_rows(const F& f) {
-    const int64_t most = kBuffer / 2 / narrow / kWays * kWays;
-    for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = min(steps - i, most);
+    const int64_t block_rows = kBuffer / 2 / narrow / kWays * kWays;
+    for (int64_t i = 0; i < steps; i += block_rows) {
+      const int64_t rows = min(steps - i, block_rows);
       const int64_t byte = at + i * narrow * item;
       load_run(v, p.in + byte, item, rows * narrow, p.dtype);
       f(rows);
@@ -317,17 +329,17 @@ template <class V, class A> struct Cumprod {
     }
   }
 
-  // Factor by factor.
+  // Computes the chunk factor by factor.
   TT_NOINLINE void walk(A* product) {
     if (narrow == 1) return for_rows([&](int64_t rows) { *product = go_on(*product, v, 1, rows); });
     if (narrow)
       return for_rows(
           [&](int64_t rows) { go_on_columns(product, v, v, narrow, rows, narrow, true); });
-    const int64_t most = kBuffer / n;
+    const int64_t block_rows = kBuffer / n;
     const int64_t pitch = p.inner * item;
     const bool strips = pitch <= 1024;
-    for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = min(steps - i, most);
+    for (int64_t i = 0; i < steps; i += block_rows) {
+      const int64_t rows = min(steps - i, block_rows);
       const int64_t byte = at + i * pitch;
       if (native()) {
         go_on_columns(product, in(i), out(i), p.inner, rows, n, strips);
@@ -341,32 +353,32 @@ template <class V, class A> struct Cumprod {
     }
   }
 
-  // Stage 0 of a chunk; of complex numbers, until it is clear that they are to be seen one by one.
+  // Stage 0 of a chunk. Complex: stops as soon as a column must be computed factor by factor.
   TT_NOINLINE void take() {
     Part<A>* const part = parts();
     for (int64_t j = 0; j < n; j++) part[j] = kNoFactors<A>;
-    const int64_t most = kBuffer / n / kCumprodBlock * kCumprodBlock;
-    for (int64_t i = 0; i < steps; i += most) {
-      const int64_t rows = min(steps - i, most);
+    const int64_t block_rows = kBuffer / n / kCumprodBlock * kCumprodBlock;
+    for (int64_t i = 0; i < steps; i += block_rows) {
+      const int64_t rows = min(steps - i, block_rows);
       const V* x = in(i);
-      if (!native() || rows < most) {
+      if (!native() || rows < block_rows) {
         load_run(v, p.in + at + i * n * item, item, rows * n, p.dtype);
-        for (int64_t k = rows * n; k < most * n; k++) v[k] = rounded<V>(kOne<A>);
+        for (int64_t k = rows * n; k < block_rows * n; k++) v[k] = rounded<V>(kOne<A>);
         x = v;
       }
       for (int64_t k = 0; k < rows; k += kCumprodBlock) {
         if constexpr (kComplex)
           for (int64_t j = 0; j < n; j++)
             blocks()[(i + k) / kCumprodBlock * n + j] = part[j].product;
-        take_block(part, x + k * n, n);
+        add_columns(part, x + k * n, n);
       }
       for (int64_t j = 0; kComplex && j < n; j++)
         if (part[j].how == kDone) return;
     }
   }
 
-  // Of the chunk that was entered, from the product before it on: leaves the starts for stage 2, or
-  // does it. Alone, it does stage 0 first, unless that is of no use.
+  // Stage 1 of the chunk, given the product before it: leaves the starts for stage 2, or computes the
+  // chunk. If the plan has one unit (alone), it first does stage 0, unless that proves nothing.
   TT_INLINE void find_start(A* product) {
     Part<A>* const part = parts();
     A next[kNarrowProducts];
@@ -388,7 +400,7 @@ template <class V, class A> struct Cumprod {
     walk(product);
     for (int64_t j = 0; j < n; j++) part[j].how = kDone;
   }
-  // Stage 1; alone: all three stages, chunk by chunk. Products of integers are the same anyway.
+  // Stage 1 of a tile; alone: all three stages, chunk by chunk. Integers do not round.
   TT_NOINLINE void find_starts(int64_t t) {
     A product[kNarrowProducts];
     for (int64_t j = 0; j < kNarrowProducts; j++) product[j] = kOne<A>;
@@ -403,7 +415,7 @@ template <class V, class A> struct Cumprod {
     }
   }
 
-  // Stage 2 of a chunk, or a unit that is not cut.
+  // Stage 2 of a chunk, or a tile that is not cut.
   TT_NOINLINE void multiply_on() {
     A product[kRowTile];
     const Part<A>* part = p.n_chunks > 1 ? parts() : nullptr;
@@ -426,18 +438,19 @@ template <class V, class A> struct Cumprod {
     }
     return go_on_in_runs(product, column, narrow, rows);
   }
-  // Blocks do not wait for each other.
+  // Blocks start from products known before, so they do not wait for each other.
   TT_INLINE void multiply_blocks(const C128* product) {
     constexpr int64_t kQuads = 2;
     C128 before[4 * kQuads * kNarrowProducts];
     for (int64_t i = 0, rows; i < steps; i += rows) {
       const int64_t all = (steps - i) / kCumprodBlock;
-      const int64_t most = all >= 4 * kQuads ? 4 * kQuads : all >= 4 ? 4 : 1;
-      rows = all ? most * kCumprodBlock : steps - i;
-      for (int64_t k = 0; k < most * n; k++)
+      int64_t at_once = 1;
+      if (all >= 4) at_once = all >= 4 * kQuads ? 4 * kQuads : 4;
+      rows = all ? at_once * kCumprodBlock : steps - i;
+      for (int64_t k = 0; k < at_once * n; k++)
         before[k] = times(product[k % n], blocks()[i / kCumprodBlock * n + k]);
-      if (most == 1) go_on_columns(before, in(i), out(i), n, rows, n, true);
-      else if (most == 4) go_on_blocks<1, 0>(before, in(i), out(i), n);
+      if (at_once == 1) go_on_columns(before, in(i), out(i), n, rows, n, true);
+      else if (at_once == 4) go_on_blocks<1, 0>(before, in(i), out(i), n);
       else if (n == 1) go_on_blocks<kQuads, 1>(before, in(i), out(i), n);
       else go_on_blocks<kQuads, 0>(before, in(i), out(i), n);
     }

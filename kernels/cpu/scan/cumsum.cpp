@@ -1,19 +1,26 @@
 // cumsum along any dimension of a contiguous array.
+//   in, out: (outer, dim, inner); sums: [outer][n_chunks][inner] RunningSum
+//
+// A long dim is cut into chunks: stage 0 sums each chunk, stage 1 adds the sums of the chunks before
+// to its own cumulative sums.
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/cpu/simd/running_sum.h"
 #include "plan/scan_plan.h"
 
 TT_ISA_BEGIN
 
-// n elements, `step` apart: each run of 16 by itself, which goes to the sum, and the rest one by
-// one.
+// Cumulative sums of n elements, `step` apart. Each run of 16 is summed by itself, then added to the
+// sum; the rest one by one.
 constexpr int64_t kScanRun = 16, kScanBlock = 256;
 template <class V>
 TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
   Part part = 0, run[kScanRun];
 #pragma GCC unroll 16
-  for (int64_t j = 0; j < n; j++) run[j] = part += Part(in[j * step]);
+  for (int64_t j = 0; j < n; j++) {
+    part += Part(in[j * step]);
+    run[j] = part;
+  }
 #pragma GCC unroll 16
   for (int64_t j = 0; j < n; j++) out[j * step] = sum->with(run[j]);
   sum->add(part);
@@ -28,7 +35,7 @@ TT_INLINE void scan_runs(RunningSum<V>* before, const V* in, V* out, int64_t ste
   *before = sum;
 }
 
-// Only their sum: of blocks, in lanes.
+// Adds n elements to the sum: blocks of kScanBlock, in lanes.
 template <class V>
 TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t n) {
   using Part = typename RunningSum<V>::Part;
@@ -45,17 +52,19 @@ TT_INLINE void add_blocks(RunningSum<V>* sum, const V* in, int64_t step, int64_t
   }
 }
 
-// out NULL: only the sum is wanted.
+// A row, or a column of elements `step` apart. out NULL: only updates the sum.
 template <class V> TT_NOINLINE void sum_row(RunningSum<V>* sum, const V* in, V* out, int64_t n) {
-  out ? scan_runs(sum, in, out, 1, n) : add_blocks(sum, in, 1, n);
+  if (out) scan_runs(sum, in, out, 1, n);
+  else add_blocks(sum, in, 1, n);
 }
 template <class V>
 TT_NOINLINE void sum_column(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {
-  out ? scan_runs(sum, in, out, step, n) : add_blocks(sum, in, step, n);
+  if (out) scan_runs(sum, in, out, step, n);
+  else add_blocks(sum, in, step, n);
 }
 
-// `steps` rows of n <= kRowTile elements, `step` elements apart; of each column. out NULL: only the
-// sums are wanted.
+// The columns of `steps` rows of n <= kRowTile elements, rows `step` elements apart. out NULL: only
+// updates the sums.
 template <class V> TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in, V* out,
                                              int64_t steps, int64_t step, int64_t n) {
   RunningSum<V> sum[kRowTile];
@@ -87,11 +96,14 @@ template <class V> TT_NOINLINE int32_t sums(const ScanPlan& p, int64_t begin, in
       for (int64_t j = 0; j < n; j++) sum[j].add(sums_at(k)[j]);
     const V* in = reinterpret_cast<const V*>(p.in) + at;
     V* out = p.run.stage == 1 ? reinterpret_cast<V*>(p.out) + at : nullptr;
-    if (p.inner == 1) sum_row(sum, in, out, steps);
-    else if (n < 8)
+    if (p.inner == 1) {
+      sum_row(sum, in, out, steps);
+    } else if (n < 8) {
       for (int64_t j = 0; j < n; j++)
         sum_column(sum + j, in + j, out ? out + j : nullptr, p.inner, steps);
-    else sum_tile(sum, in, out, steps, p.inner, n);
+    } else {
+      sum_tile(sum, in, out, steps, p.inner, n);
+    }
     for (int64_t j = 0; j < n && p.run.stage == 0; j++) sums_at(c)[j] = sum[j];
   }
   return TT_OK;

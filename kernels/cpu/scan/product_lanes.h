@@ -1,5 +1,5 @@
-// Four products side by side: real numbers in double, integers modulo 2^64, complex ones split into
-// their parts.
+// Cumulative products in four lanes: real numbers in double, integers modulo 2^64, complex numbers as
+// separate real and imaginary parts.
 #pragma once
 
 #include "kernels/cpu/simd/row_primitives.h"
@@ -7,8 +7,8 @@
 
 TT_ISA_BEGIN
 
-// Stored as V, multiplied as A: products of float32 may pass through what float32 cannot hold, as
-// in PyTorch.
+// Stored as V, multiplied as A: products of float32 may leave the range of float32 on the way, as in
+// PyTorch.
 template <class V, class A> TT_INLINE A times(A a, V v) { return a * A(v); }
 template <> TT_INLINE uint64_t times(uint64_t a, int64_t v) { return a * uint64_t(v); }
 template <class R> TT_INLINE C128 times_complex(C128 a, Complex<R> v) {
@@ -32,7 +32,7 @@ template <class T> TT_INLINE T loaded(const void* p) {
 }
 template <class T> TT_INLINE void put(void* p, T v) { __builtin_memcpy(p, &v, sizeof v); }
 
-// pick: lanes of a are numbered from 0, those of b from 4.
+// pick: selects lanes; those of a are 0 … 3, those of b 4 … 7.
 #if defined(__AVX2__)
 typedef double D4 __attribute__((vector_size(32)));
 TT_INLINE D4 all(double x) { return D4{x, x, x, x}; }
@@ -47,7 +47,7 @@ TT_INLINE D4 widened(S4 v) { return D4(_mm256_cvtps_pd(__m128(v))); }
 TT_INLINE S4 narrowed(D4 v) { return S4(_mm256_cvtpd_ps(__m256d(v))); }
 #else
 typedef double D2 __attribute__((vector_size(16)));
-struct D4 {  // gcc 12 takes a vector of 32 bytes apart in memory
+struct D4 {  // gcc 12 splits a vector of 32 bytes through memory
   D2 lo, hi;
   TT_INLINE double operator[](int64_t k) const { return k < 2 ? lo[k] : hi[k - 2]; }
 };
@@ -84,7 +84,7 @@ TT_INLINE Z4 operator*(Z4 a, Z4 b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-// Four neighbours.
+// Four contiguous values.
 TT_INLINE D4 four(const double* p) { return loaded<D4>(p); }
 TT_INLINE D4 four(const float* p) { return widened(loaded<S4>(p)); }
 TT_INLINE U4 four(const int64_t* p) { return loaded<U4>(p); }
@@ -115,12 +115,12 @@ TT_INLINE void put_four(C64* p, Z4 v) {
   put(p + 2, __builtin_shufflevector(re, im, 2, 6, 3, 7));
 }
 
-// For the products of a row: lanes moved up, with 1 below; the last lane in all.
+// For cumulative products of a vector: lanes moved up, filled with 1; the last lane in all lanes.
 TT_INLINE D4 up(D4 v) { return pick<4, 0, 1, 2>(v, all(1)); }
 TT_INLINE D4 up_two(D4 v) { return pick<4, 5, 0, 1>(v, all(1)); }
 TT_INLINE D4 last(D4 v) { return pick<3, 3, 3, 3>(v, v); }
 
-// Four neighbours each of four blocks that lie `apart`, by place.
+// Four contiguous values of each of four blocks, `apart` elements apart. x[k]: value k of the blocks.
 TT_INLINE D4 two(const C128* p) { return loaded<D4>(p); }
 TT_INLINE D4 two(const C64* p) { return widened(loaded<S4>(p)); }
 TT_INLINE void put_two(C128* p, D4 v) { put(p, v); }
@@ -156,7 +156,8 @@ template <class V> TT_INLINE void put_across(V* p, int64_t apart, const Z4* x) {
 
 // ---- factors ----
 
-// Products of n factors, `step` apart, in place.
+// Multiplies on: replaces n factors, `step` apart, by their cumulative products from `product` on, and
+// returns the last one.
 template <class V, class A> TT_INLINE A go_on(A product, V* v, int64_t step, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     product = times(product, v[i * step]);
@@ -164,20 +165,21 @@ template <class V, class A> TT_INLINE A go_on(A product, V* v, int64_t step, int
   }
   return product;
 }
-// A product of 0 keeps, by finite factors, all but the signs of its parts.
+// A product of 0 times finite factors stays 0: only the signs of its parts change. Stops at the first
+// factor that is not finite and returns its index.
 TT_INLINE uint32_t bits_of(float x) { return bit_cast<uint32_t>(x); }
 TT_INLINE uint64_t bits_of(double x) { return bit_cast<uint64_t>(x); }
 template <class R>
 TT_INLINE int64_t go_on_zero(C128* product, Complex<R>* v, int64_t step, int64_t n) {
   const auto minus = bits_of(R(-0.0));
-  const auto most = bits_of(R(__builtin_inf()));
+  const auto infinity = bits_of(R(__builtin_inf()));
   auto re = bits_of(R(product->re));
   auto im = bits_of(R(product->im));
   int64_t i = 0;
   for (; i < n; i++) {
     const auto a = bits_of(v[i * step].re);
     const auto b = bits_of(v[i * step].im);
-    if ((a & most) == most || (b & most) == most) break;
+    if ((a & infinity) == infinity || (b & infinity) == infinity) break;
     const auto next = (re ^ a) & ~(im ^ b) & minus;
     im = (re ^ b) & (im ^ a) & minus;
     re = next;
@@ -195,7 +197,7 @@ template <class R> TT_INLINE C128 go_on(C128 product, Complex<R>* v, int64_t ste
   return product;
 }
 
-// Of kGroups x 4 columns, in registers; rows lie `pitch` apart, out may be in.
+// kGroups x 4 columns, products in registers. Rows are `pitch` elements apart; out may be in.
 template <int kGroups, class V, class A>
 TT_INLINE void go_on_strip(A* product, const V* in, V* out, int64_t pitch, int64_t rows) {
   decltype(four(product)) group[kGroups];
@@ -209,8 +211,8 @@ TT_INLINE void go_on_strip(A* product, const V* in, V* out, int64_t pitch, int64
   }
   for (int g = 0; g < kGroups; g++) put_four(product + 4 * g, group[g]);
 }
-// Products in memory; parts of complex ones apart, since gcc 12 would read both as one vector that
-// it stored as two.
+// Products in memory. Parts of complex numbers are separate arrays: gcc 12 would store Z4 as two vectors
+// and read it as one.
 template <class F, int64_t kN> struct Held {
   F v[kN];
   TT_INLINE F get(int64_t k) const { return v[k]; }
@@ -224,7 +226,7 @@ template <int64_t kN> struct Held<Z4, kN> {
     im[k] = x.im;
   }
 };
-// Of n <= kRowTile columns, row by row.
+// n <= kRowTile columns, row by row, products in memory.
 template <class V, class A>
 TT_INLINE void go_on_rows(A* product, const V* in, V* out, int64_t pitch, int64_t rows, int64_t n) {
   Held<decltype(four(product)), kRowTile / 4> held;
@@ -238,9 +240,8 @@ TT_INLINE void go_on_rows(A* product, const V* in, V* out, int64_t pitch, int64_
     }
   for (int64_t g = 0; g < groups; g++) put_four(product + 4 * g, held.get(g));
 }
-// Of n <= kRowTile columns. However a row is cut into tiles of whole cache lines, a column is
-// computed by the same instructions: a strip is no longer than a line, and what is left after all
-// strips is left by the last tile.
+// n <= kRowTile columns. A column is computed by the same instructions however a row is cut into tiles
+// of whole cache lines: a strip is no longer than a line, and only the last tile has a rest.
 template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* in, V* out,
                                                            int64_t pitch, int64_t rows, int64_t n,
                                                            bool strips) {
@@ -258,8 +259,8 @@ template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* 
     }
 }
 
-// Of kQuads x 4 blocks of kCumprodBlock rows of n columns, with the products before each,
-// [kQuads][4][n]. kN: n, or 0.
+// kQuads x 4 blocks of kCumprodBlock rows of n columns. before: [kQuads][4][n], the product before each
+// block. kN: n, or 0 for any.
 template <int kQuads, int kN, class V>
 TT_NOINLINE void go_on_blocks(const C128* before, const V* in, V* out, int64_t n) {
   const int64_t apart = kCumprodBlock * n;
