@@ -20,8 +20,16 @@ FIELDS = {
 FIELD_DOCS = {  # where the header's text is about C
     ("tt_profile_row", "op"): "Operator.",
     ("tt_profile_row", "calls"): "Number of calls.",
-    ("tt_live_row", "dtype"): "Of tensors.",
-    ("tt_live_row", "bytes"): "Bytes of their elements or of themselves.",
+    ("tt_live_row", "kind"): 'Kind: "tensor", "node", "module", "optimizer", "generator", …',
+    ("tt_live_row", "dtype"): "Dtype, of tensors.",
+    ("tt_live_row", "device"): "Device, of tensors.",
+    ("tt_live_row", "requires_grad"): "Whether they require a gradient; of tensors.",
+    ("tt_live_row", "shape"): "Shape, of tensors: at most the first 8 sizes.",
+    ("tt_live_row", "count"): "Number of objects.",
+    ("tt_live_row", "bytes"): (
+        "Bytes of their elements or of themselves; memory that several tensors share counts for "
+        "each of them."
+    ),
     (
         "tt_runtime_opts",
         "isa",

@@ -1,17 +1,20 @@
 //! The C API of tt: every handle, struct, constant and function of its headers, under its own name.
 //! The contracts are those of `tt.h`; the crate `tt` is the safe form.
 #![allow(non_camel_case_types)]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_debug_implementations, clippy::undocumented_unsafe_blocks)]
 
 use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
 
-/// The version of the headers that this crate was made from; a library of another minor version is
-/// not to be used with it.
+/// The version of the headers that this crate was made from. It needs a library of the same major and
+/// minor version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 macro_rules! handles {
     ($($name:ident)*) => { $(
         #[repr(C)]
+        #[derive(Debug)]
         pub struct $name {
             _private: [u8; 0],
             _marker: PhantomData<(*mut u8, PhantomPinned)>,
@@ -19,7 +22,7 @@ macro_rules! handles {
     )* };
 }
 
-// All zero is the C way to say "nothing given".
+// Options and arguments that are all zero are not given.
 macro_rules! zeroed {
     ($($name:ident)*) => { $(
         impl Default for $name {

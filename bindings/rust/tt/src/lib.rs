@@ -1,5 +1,5 @@
-//! tt, an embeddable deep-learning core: tensors, operators, autograd, layers, optimizers. Names,
-//! arguments and defaults are PyTorch's. `docs/rust.md` is a tour of the crate.
+//! Tensors, operators, autograd, layers and optimizers: the safe form of tt, an embeddable
+//! deep-learning core. Names, arguments and defaults are PyTorch's. `docs/rust.md` is a tour.
 //!
 //! ```
 //! use tt::{nn, optim, Tensor};

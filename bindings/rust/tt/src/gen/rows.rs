@@ -76,20 +76,20 @@ impl RuntimeOpts {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Live {
-    /// "tensor", "node", "module", "optimizer", "generator", …
+    /// Kind: "tensor", "node", "module", "optimizer", "generator", …
     pub kind: String,
-    /// Of tensors.
+    /// Dtype, of tensors.
     pub dtype: Option<DType>,
-    /// Of tensors.
+    /// Device, of tensors.
     pub device: Option<Device>,
-    /// Of tensors.
+    /// Whether they require a gradient; of tensors.
     pub requires_grad: bool,
-    /// Of tensors; the first 8 sizes.
+    /// Shape, of tensors: at most the first 8 sizes.
     pub shape: Vec<i64>,
-    /// Objects, and the bytes of their elements or of themselves; memory that several tensors share
-    /// counts for each of them.
+    /// Number of objects.
     pub count: i64,
-    /// Bytes of their elements or of themselves.
+    /// Bytes of their elements or of themselves; memory that several tensors share counts for each
+    /// of them.
     pub bytes: i64,
 }
 impl Live {

@@ -1,8 +1,7 @@
-//! Anything that safe code can say, at random, on several threads over shared tensors, nodes,
-//! generators and state dicts, with modules, optimizers and schedulers of their own, and closures
-//! that go on from the inside: hooks, functions, operators, traces, polls, drops. Calls may fail;
-//! none may end the process (run it on a libtt with sanitizers: README).
-//! TT_TORTURE=seed,seconds,threads.
+//! Does at random what safe code can do, on several threads over shared tensors, nodes, generators
+//! and state dicts, with modules, optimizers and schedulers of their own, and in closures that go on
+//! from the inside: hooks, functions, operators, traces, polls, drops. Calls may fail; none may end
+//! the process (the README runs it on a libtt with sanitizers). TT_TORTURE=seed,seconds,threads.
 #![forbid(unsafe_code)]
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -114,7 +113,9 @@ fn shape() -> &'static [i64] {
         [random(10)]
 }
 fn fresh() -> Result<Tensor> {
-    let t = match random(6) {
+    let t = match random(8) {
+        6 => Tensor::from([[0.5f32, -1.0, 2.0], [1.0, 0.0, -0.5]]),
+        7 => Tensor::from(random(3) as i64),
         0 => tt::randn_with(shape(), tt::opts::RandnOpts::new().generator(&shared()?.generator))?,
         1 => tt::randint(0, 3, shape())?,
         2 => tt::zeros_with(shape(), tt::opts::ZerosOpts::new().dtype(tt::DType::F64))?,
@@ -222,7 +223,11 @@ impl tt::Operator for HostOp {
 
 fn compute() -> Result<()> {
     let (a, b) = (tensor()?, tensor()?);
-    let y = match random(30) {
+    let y = match random(34) {
+        30 => assigned(a, &b),
+        31 => a.index_get(tt::idx![..=random(4), random(3)..])?,
+        32 => a.index_get(tt::idx![-1..=-1i64, tt::Index::New, &b])?,
+        33 => Tensor::from(a.item::<f64>()? + b.item::<f64>()?),
         24 => a.index_select(0, &b)?,
         25 => a.nonzero()?,
         26 => a.masked_select(&b.gt_scalar(0.0)?)?,
@@ -258,6 +263,18 @@ fn compute() -> Result<()> {
         _ => a.sin()?,
     };
     give(y)
+}
+
+/// Operators that replace their left side; they panic with the text of the error.
+fn assigned(mut a: Tensor, b: &Tensor) -> Tensor {
+    match random(5) {
+        0 => a += b,
+        1 => a -= b.clone(),
+        2 => a *= 0.5,
+        3 => a /= 2,
+        _ => a = 1.0 - a * b,
+    }
+    a
 }
 
 fn differentiate() -> Result<()> {
@@ -349,7 +366,8 @@ fn look() -> Result<()> {
 fn new_module() -> Result<Module> {
     let last = Last;
     Ok(match random(17) {
-        16 => Doubled { inner: module()?, scale: fresh()?, last: Held(Arc::new(last)) }.module()?,
+        16 => doubled(last)?.module()?,
+        15 => tt::sequential![doubled(last)?, module()?, nn::relu()?]?,
         0..=2 => nn::linear(3, 3)?,
         3 => nn::conv2d(2, 2, &[3])?,
         4 => nn::batch_norm2d(2)?,
@@ -377,9 +395,15 @@ fn new_module() -> Result<Module> {
 }
 
 fn hook_module(m: &Module) -> Result<()> {
-    let last = Last;
+    let (last, mut seen) = (Last, vec![]);
     match random(6) {
-        0 => m.register_forward_pre_hook(move |m, x| hooked(m, &last).map(|_| replacements(x))),
+        0 => m.register_forward_pre_hook(move |m, x| {
+            seen.push(x.first().cloned());
+            if seen.len() > 2 {
+                drop(std::mem::take(&mut seen));
+            }
+            hooked(m, &last).map(|_| replacements(x))
+        }),
         1 => m.register_forward_hook(move |m, _, y| hooked(m, &last).map(|_| replacements(y))),
         2 => {
             m.register_full_backward_pre_hook(move |m, g| hooked(m, &last).map(|_| replacements(g)))
@@ -458,6 +482,8 @@ fn modules() -> Result<()> {
             keep_module(if often(3) { m.copy()? } else { m.copy_to(None, Some(tt::DType::F64))? })?
         }
         11 => drop((
+            format!("{:?} {:?} {:?}", m, optimizer(), scheduler()),
+            m.children(),
             m.print()?,
             m.class(),
             m.num_children(),
@@ -473,14 +499,31 @@ fn modules() -> Result<()> {
 tt::module! {
     /// A layer of the application whose children and parameters tt keeps.
     struct Doubled {
-        inner: Module,
+        inner: Vec<Module>,
+        also: Option<Module>,
         scale: Tensor,
+        shift: tt::Buffer,
+        factor: f64,
         last: Held,
     }
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         inside(&self.last.0)?;
-        self.inner.forward(x)?.mul(&self.scale)
+        let mut x = x.mul(&self.scale)?.add(&self.shift)?;
+        for inner in self.inner.iter().chain(&self.also) {
+            x = inner.forward(&x)?.mul_scalar(self.factor)?;
+        }
+        Ok(x)
     }
+}
+fn doubled(last: Last) -> Result<Doubled> {
+    Ok(Doubled {
+        inner: (0..random(3)).filter_map(|_| module().ok()).collect(),
+        also: module().ok().filter(|_| often(2)),
+        scale: fresh()?,
+        shift: tt::Buffer(tensor()?),
+        factor: 2.0,
+        last: Held(Arc::new(last)),
+    })
 }
 struct Held(Arc<Last>);
 impl tt::Member for Held {
@@ -545,7 +588,9 @@ fn optimizers() -> Result<()> {
     };
     let (last, param) = (Last, random(4) as i64);
     match random(16) {
-        0..=3 => o.step()?,
+        0 | 1 => o.step()?,
+        2 => o.set_lr(0.01)?,
+        3 => optimizer()?.load_state_dict(&o.state_dict()?)?,
         4 | 5 => drop(o.step_closure(|| {
             inside(&last)?;
             act();
@@ -580,6 +625,7 @@ fn schedulers(o: &Optimizer) -> Result<()> {
         3 => keep_scheduler(lr::sequential(o, &[scheduler()?, scheduler()?], &[2])?),
         4 => keep_scheduler(lr::chained(&[scheduler()?, scheduler()?])?),
         5 => scheduler()?.step_to(random(9) as i64),
+        7 => scheduler()?.load_state_dict(&scheduler()?.state_dict()?),
         6 => {
             let s = scheduler()?;
             let (name, v) = s.number_at(random(4) as i64)?;
@@ -596,10 +642,13 @@ fn states() -> Result<()> {
     let s = shared()?;
     let found = one_of(&s.states.lock().unwrap());
     let mut state = found.map_or_else(StateDict::new, Ok)?;
-    match random(6) {
+    match random(9) {
         0 | 1 => state.set(["weight", "0.weight", "x"][random(3)], &tensor()?)?,
         2 => give_all((0..state.len().min(4)).filter_map(|i| state.at(i).ok()))?,
-        3 => drop(state.names()),
+        3 => drop((state.names(), format!("{:?}", state))),
+        4 => state = state.iter().filter(|_| often(3)).collect(),
+        5 => state.extend([("y", tensor()?), ("weight", tensor()?)]),
+        6 => give_all(state.clone().into_iter().take(3).map(|(_, tensor)| tensor))?,
         _ => {
             let path = file(random(3));
             let (m, g) = (module()?, &s.generator);
@@ -757,6 +806,7 @@ fn anything_on_any_thread() {
         let text = info.to_string();
         if loud
             && !text.contains("as it likes")
+            && !text.contains(": self is [") // of `assigned`
             && !text.contains("unwrap()` on a `None`")
             && !text.contains("out of bounds")
         {
