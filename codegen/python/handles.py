@@ -539,7 +539,7 @@ def tensor_facts(api, functions):
             "",
             f"_{kind}",
             "The value of a tensor of one element.",
-            f"{kind}(self.item())",
+            f"self._number({kind})",
         )
     for name, (bound, doc) in OF_DTYPE.items():
         returns = "_int" if "size" in name else "_bool"

@@ -2,6 +2,7 @@
 print what the page says; the names of docs/bindings.md are there; what docs/pytorch-users.md calls
 missing is missing."""
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,15 @@ def test_the_quickstart_prints_what_it_says(tmp_path, monkeypatch, capsys):
     blocks = BLOCK.findall((ROOT / "docs/python.md").read_text())
     assert len(blocks) >= 10
     names = {"__name__": "quickstart"}
-    for source, expected in blocks:
-        exec(compile(source, "docs/python.md", "exec"), names)
-        assert capsys.readouterr().out == expected, source
+    before = set(sys.modules)
+    try:
+        for source, expected in blocks:
+            exec(compile(source, "docs/python.md", "exec"), names)
+            assert capsys.readouterr().out == expected, source
+    finally:  # as_torch() makes tt's modules torch's
+        for name in set(sys.modules) - before:
+            if name == "torch" or name.startswith("torch."):
+                del sys.modules[name]
 
 
 def missing_of_the_page():

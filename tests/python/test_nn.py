@@ -140,9 +140,9 @@ def test_arguments_may_change_later():
         and calls == [1]
         and repr(drop) == "Dropout(p=0.0, inplace=False)"
     )
-    weight, mean, drawn = bn.weight, bn.running_mean, tt.get_rng_state()
+    weight, mean, drawn = bn.weight, bn.running_mean, tt.get_rng_state().tolist()
     bn.momentum, bn.eps = 1.0, 0.5
-    assert tt.get_rng_state() == drawn and bn.weight is weight and bn.running_mean is mean
+    assert tt.get_rng_state().tolist() == drawn and bn.weight is weight and bn.running_mean is mean
     bn(x)
     assert bn.running_mean.tolist() == [2, 3] and bn.training and not bn.eval().training
     conv = nn.Conv1d(1, 1, 3).requires_grad_(False)
@@ -217,9 +217,9 @@ def test_derived_layers_are_copied_whole():
     assert state == ["weight", "bias", "down", "up", "scale", "norm.weight", "norm.bias"]
     assert m.weight.tolist() == [[0.5] * 3] * 4  # construction asks for its own first values
     tt.manual_seed(7)
-    drawn = tt.get_rng_state()
+    drawn = tt.get_rng_state().tolist()
     twin = copy.deepcopy(m)
-    assert tt.get_rng_state() == drawn
+    assert tt.get_rng_state().tolist() == drawn
     assert list(twin.state_dict()) == state and [name for name, _ in twin.named_buffers()] == [
         "scale",
         "seen",

@@ -68,10 +68,10 @@ def test_a_seed_leaves_threads_that_draw_already():
     go, found = threading.Event(), []
 
     def work():
-        found.append(tt.get_rng_state())
+        found.append(tt.get_rng_state().tolist())
         started.set()
         go.wait()
-        found.append(tt.get_rng_state())
+        found.append(tt.get_rng_state().tolist())
 
     started = threading.Event()
     thread = threading.Thread(target=work)
@@ -91,7 +91,7 @@ def test_a_thread_draws_as_a_generator_with_its_initial_seed():
     tt.manual_seed(6)
     seed, drawn, want = in_a_thread(work)
     assert drawn == want and seed != tt.initial_seed() == 6
-    state = in_a_thread(lambda: (tt.rand(1), tt.get_rng_state())[1])
+    state = in_a_thread(lambda: (tt.rand(1), tt.get_rng_state().tolist())[1])
     assert state[1] > 0
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from . import runtime as runtime
     from . import safetensors as safetensors
     from . import serialization as serialization
+    from . import testing as testing
+    from . import version as version
     from ._create import as_tensor as as_tensor
     from ._create import from_numpy as from_numpy
     from ._create import frombuffer as frombuffer
@@ -56,6 +58,20 @@ if TYPE_CHECKING:
     from ._numbers import pi as pi
     from ._numbers import promote_types as promote_types
     from ._numbers import result_type as result_type
+    from ._settings import as_torch as as_torch
+    from ._settings import get_default_dtype as get_default_dtype
+    from ._settings import set_default_dtype as set_default_dtype
+    from ._settings import set_printoptions as set_printoptions
+    from ._typed import BFloat16Tensor as BFloat16Tensor
+    from ._typed import BoolTensor as BoolTensor
+    from ._typed import ByteTensor as ByteTensor
+    from ._typed import CharTensor as CharTensor
+    from ._typed import DoubleTensor as DoubleTensor
+    from ._typed import FloatTensor as FloatTensor
+    from ._typed import HalfTensor as HalfTensor
+    from ._typed import IntTensor as IntTensor
+    from ._typed import LongTensor as LongTensor
+    from ._typed import ShortTensor as ShortTensor
     from .autograd import enable_grad as enable_grad
     from .autograd import inference_mode as inference_mode
     from .autograd import is_anomaly_enabled as is_anomaly_enabled
@@ -67,13 +83,16 @@ if TYPE_CHECKING:
     from .random import get_rng_state as get_rng_state
     from .random import initial_seed as initial_seed
     from .random import manual_seed as manual_seed
+    from .random import seed as seed
     from .random import set_rng_state as set_rng_state
     from .serialization import load as load
     from .serialization import save as save
     from ._ops.functions import *  # noqa: F403
 
+__torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization"
+    "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization "
+    "testing version"
 )
 # module -> names of it that users find here
 ELSEWHERE = {
@@ -83,14 +102,21 @@ ELSEWHERE = {
     "_handles": "build_info get_num_threads set_num_threads",
     "_limits": "finfo iinfo",
     "_numbers": "allclose can_cast e equal inf nan newaxis pi promote_types result_type",
+    "_settings": "as_torch get_default_dtype set_default_dtype set_printoptions",
+    "_typed": (
+        "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
+        "IntTensor LongTensor ShortTensor"
+    ),
     "autograd": (
         "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled"
     ),
-    "random": "Generator default_generator get_rng_state initial_seed manual_seed set_rng_state",
+    "random": (
+        "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state"
+    ),
     "serialization": "load save",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
-OWN = "Size Tensor TtError device dtype get_default_dtype is_tensor memory_format"
+OWN = "Size Tensor TtError device dtype is_tensor memory_format"
 __all__ = sorted(
     {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtypes.__all__, *OWN.split()}
 )
@@ -117,8 +143,3 @@ if not TYPE_CHECKING:
 def is_tensor(x: Any) -> _bool:
     """Returns whether x is a Tensor."""
     return isinstance(x, Tensor)
-
-
-def get_default_dtype() -> dtype:
-    """Returns the dtype of floating-point numbers without one: float32. It cannot be changed."""
-    return _types.float32

@@ -305,8 +305,10 @@ def place(x: Any) -> Any:
 
 
 def generator_handle(x: Any, op: str, arg: str) -> Handle:
-    from .random import Generator
+    from .random import DefaultGenerator, Generator, thread_generator
 
+    if isinstance(x, DefaultGenerator):
+        return thread_generator()
     return instance(Generator, x, op, arg)
 
 

@@ -5,6 +5,7 @@ import ctypes
 import itertools
 import numbers
 from array import array
+from collections import deque
 from ctypes import c_int32, c_void_p
 
 from . import errors
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ._types import device as Device
     from ._types import dtype as DType
 
-SEQUENCES = (list, tuple, range)
+SEQUENCES = (list, tuple, range, deque)
 MAX_DEPTH = 64  # a list that contains itself has no end
 
 

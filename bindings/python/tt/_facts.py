@@ -178,15 +178,15 @@ class TensorFacts:
 
     def __float__(self) -> _float:
         """The value of a tensor of one element."""
-        return float(self.item())
+        return self._number(float)
 
     def __int__(self) -> _int:
         """The value of a tensor of one element."""
-        return int(self.item())
+        return self._number(int)
 
     def __complex__(self) -> _complex:
         """The value of a tensor of one element."""
-        return complex(self.item())
+        return self._number(complex)
 
     @property
     def itemsize(self) -> _int:

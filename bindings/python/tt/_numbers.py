@@ -49,10 +49,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Returns whether a conversion keeps the kind of number.
 
-    It does not from complex to real, from floating to integer, from signed to uint8, or to bool.
+    It does not from complex to real, from floating to integer, or to bool.
     """
-    if from_.kind == to.kind == "i" and from_.is_signed and not to.is_signed:
-        return False
     return "bifc".index(from_.kind) <= "bifc".index(to.kind)
 
 

@@ -44,6 +44,7 @@ SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 tensor_select = lib.tt_select
 SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
+TYPE_NAMES = {kind.shown + "Tensor": kind for kind in BY_NAME.values()}
 
 
 def number(kind: int, i: int, re: float, im: float) -> Any:
@@ -226,13 +227,20 @@ class Tensor(Arithmetic):
         ...
 
     @overload
-    def type(self, dtype: _dtype, non_blocking: _bool = False) -> Tensor:
+    def type(self, dtype: _dtype | str | _type, non_blocking: _bool = False) -> Tensor:
         ...
 
-    def type(self, dtype: _dtype | None = None, non_blocking: _bool = False) -> Tensor | str:
-        """Converts to a dtype. Without one, returns a name such as "tt.FloatTensor"."""
+    def type(
+        self, dtype: _dtype | str | _type | None = None, non_blocking: _bool = False
+    ) -> Tensor | str:
+        """Converts to a dtype. Without one, returns a name such as "tt.FloatTensor".
+
+        dtype: also a name such as "torch.cuda.FloatTensor", which also moves, or tt.FloatTensor.
+        """
+        if isinstance(dtype, str):
+            return self.to(*named_type(dtype))
         if dtype is not None:
-            return self.to(dtype)
+            return self.to(getattr(dtype, "dtype", dtype))
         device = "" if self.is_cpu else self.device.type + "."
         return f"tt.{device}{self.dtype.shown}Tensor"
 
@@ -333,6 +341,18 @@ class Tensor(Arithmetic):
         call("tt_item", self, scalar)
         kind, _, i, re, im = SCALAR.unpack(scalar)
         return number(kind, i, re, im)
+
+    def _number(self, kind: Callable[[Any], Any]) -> Any:
+        """Returns the value of a tensor of one element as an int, a float or a complex."""
+        value = self.item()
+        if isinstance(value, complex) and kind is not complex:
+            if value.imag:
+                raise errors.InvalidArgumentError(
+                    f"{kind.__name__}() of a tensor: the value is {value}: "
+                    "its imaginary part must be 0"
+                )
+            value = value.real
+        return kind(value)
 
     def tolist(self) -> Any:
         """Returns the values as nested lists, or as a number if self is 0-dim."""
@@ -545,6 +565,16 @@ def rebuild(
 
 
 # ---- to() ----
+
+
+def named_type(name: str) -> tuple[str, Any]:
+    """Returns (device, dtype) of a name as Tensor.type() returns it, beginning with torch or tt."""
+    library, _, rest = name.partition(".")
+    device, _, kind = rest.rpartition(".")
+    found = TYPE_NAMES.get(kind)
+    if library not in ("torch", "tt") or device not in ("", "cuda") or found is None:
+        raise ValueError(f"type(): '{name}' names no type of tensors, such as 'tt.FloatTensor'")
+    return device or "cpu", found
 
 
 def to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:

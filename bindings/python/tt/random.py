@@ -6,38 +6,104 @@ differs in every run.
 """
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from ctypes import c_uint64
+from struct import Struct
 
 from ._convert import uint64
+from ._create import from_bytes
 from ._handles import GeneratorHandle
 from ._lib import lib, result, runtime
+from ._tensor import Tensor
+from ._types import BY_NAME
+from ._types import device as device_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Sequence
+    from typing import Any, Iterator
 
     from typing_extensions import Self
 
+STATE = Struct("QQ")  # seed, numbers drawn / 4
+
 
 class Generator(GeneratorHandle):
-    """A source of random numbers (Philox4x32-10), equal on every device. Generator(seed=0)"""
+    """A source of random numbers (Philox4x32-10), equal on every device.
 
-    __slots__ = ()
+    Generator(seed=0) or, as in PyTorch, Generator(device): the device is only remembered.
+    """
+
+    __slots__ = ("_device",)
+
+    def __init__(
+        self, seed: int | str | device_class = 0, *, device: device_class | str | None = None
+    ) -> None:
+        if isinstance(seed, (str, device_class)):
+            device = seed
+            seed = 0
+        super().__init__(seed)
+        if device is not None:
+            self._device = device_class(device)
+
+    @property
+    def device(self) -> device_class:
+        """The device that the generator was made for."""
+        return getattr(self, "_device", device_class("cpu"))
 
     def manual_seed(self, seed: int) -> Self:
         """Starts again from a seed. Returns self."""
-        self.set_state((uint64(seed, "manual_seed", "seed").value, 0))
+        super().set_state((uint64(seed, "manual_seed", "seed").value, 0))
         return self
+
+    def seed(self) -> int:
+        """Starts again from a seed of the system's entropy, which is returned."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(seed)
+        return seed
 
     def initial_seed(self) -> int:
         """Returns the last seed."""
-        return self.get_state()[0]
+        return super().get_state()[0]
+
+    def get_state(self) -> Tensor:  # type: ignore[override]
+        """Returns the state: 16 bytes."""
+        return from_bytes(STATE.pack(*super().get_state()), BY_NAME["uint8"], (STATE.size,))
+
+    def set_state(self, new_state: Tensor) -> None:  # type: ignore[override]
+        """Sets a state that get_state() has returned."""
+        if not isinstance(new_state, Tensor) or new_state.nbytes != STATE.size:
+            raise TypeError(f"set_state(): the state must be a Tensor of {STATE.size} bytes")
+        super().set_state(STATE.unpack(new_state._bytes()))
 
 
-def default_generator() -> Generator:
+def thread_generator() -> Generator:
     """Returns this thread's generator."""
     return result(Generator, "tt_ctx_generator")
+
+
+class DefaultGenerator:
+    """The generator of the thread that asks: see the methods of Generator."""
+
+    device = device_class("cpu")
+
+    def manual_seed(self, seed: int) -> Generator:
+        return thread_generator().manual_seed(seed)
+
+    def seed(self) -> int:
+        return thread_generator().seed()
+
+    def initial_seed(self) -> int:
+        return thread_generator().initial_seed()
+
+    def get_state(self) -> Tensor:
+        return thread_generator().get_state()
+
+    def set_state(self, new_state: Tensor) -> None:
+        thread_generator().set_state(new_state)
+
+
+default_generator = DefaultGenerator()
 
 
 def manual_seed(seed: int) -> Generator:
@@ -46,24 +112,29 @@ def manual_seed(seed: int) -> Generator:
     Each of those draws numbers of its own, which follow from the seed and the order of the threads.
     Generators that exist in other threads do not change. Returns this thread's generator.
     """
-    generator = default_generator().manual_seed(seed)
+    generator = thread_generator().manual_seed(seed)
     lib.tt_runtime_manual_seed(runtime, uint64(seed, "manual_seed", "seed"))
     return generator
 
 
 def initial_seed() -> int:
     """Returns the seed of this thread's generator."""
-    return default_generator().initial_seed()
+    return thread_generator().initial_seed()
 
 
-def get_rng_state() -> tuple[int, int]:
-    """Returns the state of this thread's generator: (seed, numbers drawn / 4)."""
-    return default_generator().get_state()
+def seed() -> int:
+    """Seeds this thread's generator from the system's entropy. Returns the seed."""
+    return thread_generator().seed()
 
 
-def set_rng_state(new_state: Sequence[int]) -> None:
+def get_rng_state() -> Tensor:
+    """Returns the state of this thread's generator, as bytes."""
+    return thread_generator().get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
     """Sets the state of this thread's generator, as get_rng_state() has returned it."""
-    default_generator().set_state(new_state)
+    thread_generator().set_state(new_state)
 
 
 def _thread_seeds() -> tuple[int, int]:

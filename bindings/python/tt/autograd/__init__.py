@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Function",
     "Mode",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -163,3 +164,4 @@ def detect_anomaly(check_nan: bool = True) -> set_grad_enabled:
 
 
 from .function import Function  # noqa: E402  (which needs the modes)
+from .variable import Variable  # noqa: E402

@@ -1,6 +1,8 @@
 """Functions of neural networks, by the names of torch.nn.functional."""
 from __future__ import annotations
 
+import warnings
+
 from .. import _ops
 
 TYPE_CHECKING = False
@@ -23,6 +25,23 @@ if not TYPE_CHECKING:
 
     def __dir__() -> list[str]:
         return __all__
+
+    def softmax(input, dim=None, _stacklevel=3, dtype=None):
+        return _ops.softmax(input, usual_dim("softmax", input, dim), dtype=dtype)
+
+    def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+        return _ops.log_softmax(input, usual_dim("log_softmax", input, dim), dtype=dtype)
+
+    def softmin(input, dim=None, _stacklevel=3, dtype=None):
+        return _ops.softmin(input, usual_dim("softmin", input, dim), dtype=dtype)
+
+
+def usual_dim(name: str, input: Tensor, dim: int | None) -> int:
+    """Returns the dimension of softmax and the like; without one, the former default of PyTorch."""
+    if dim is not None:
+        return dim
+    warnings.warn(f"{name}: give dim, whose implicit choice is deprecated", stacklevel=3)
+    return 0 if input.ndim in (0, 1, 3) else 1
 
 
 def upsample_nearest(

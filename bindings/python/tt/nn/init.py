@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import wraps
 
 from .. import _ops
 from .._tensor import Tensor
@@ -14,6 +15,8 @@ from ..autograd import no_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Callable
+
     from ..random import Generator
 
 GAINS: dict[str, float] = {
@@ -236,3 +239,34 @@ def sparse_(
         for column in range(columns):
             tensor[_ops.randperm(rows, generator=generator)[:zeros], column] = 0
     return tensor
+
+
+# ---- former names ----
+
+
+def deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Returns the function under its former name, which has no trailing underscore."""
+    name = function.__name__
+
+    @wraps(function)
+    def former(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"nn.init.{name[:-1]} is deprecated: use nn.init.{name}", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    former.__name__ = former.__qualname__ = name[:-1]
+    return former
+
+
+uniform = deprecated(uniform_)
+normal = deprecated(normal_)
+constant = deprecated(constant_)
+eye = deprecated(eye_)
+dirac = deprecated(dirac_)
+xavier_uniform = deprecated(xavier_uniform_)
+xavier_normal = deprecated(xavier_normal_)
+kaiming_uniform = deprecated(kaiming_uniform_)
+kaiming_normal = deprecated(kaiming_normal_)
+orthogonal = deprecated(orthogonal_)
+sparse = deprecated(sparse_)

@@ -10,7 +10,7 @@ from .._convert import pointers, wrong_kind
 from .._lib import Handle, fail, lib, local, quick, released_by
 from .._tensor import Tensor, from_address, tensor_result
 from ..autograd import no_grad
-from ..random import default_generator
+from ..random import thread_generator
 from .module import Module
 from .parameter import Parameter
 
@@ -37,7 +37,7 @@ released_by(ModuleHandle, quick.tt_module_release)
 def preserve_rng_state() -> Iterator[None]:
     """Restores this thread's generator at the end, for initial values that are about to be
     replaced."""
-    generator = default_generator()
+    generator = thread_generator()
     state = generator.get_state()
     try:
         yield

@@ -1,0 +1,88 @@
+"""FloatTensor, LongTensor and the like: a constructor and a class for isinstance for each dtype.
+
+Tensors themselves are of the class Tensor.
+"""
+from __future__ import annotations
+
+from . import _ops
+from ._create import tensor
+from ._tensor import Tensor
+from ._types import BY_NAME, Size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._types import dtype as DType
+
+
+class OfDtype(type):
+    """The class of these classes: isinstance(x, FloatTensor) asks for the dtype, and the CPU."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.is_cpu
+
+
+class TypedTensor(metaclass=OfDtype):
+    """A function that makes tensors of one dtype: FloatTensor(2, 3) is uninitialised and of these
+    sizes, FloatTensor(data) has the values of data."""
+
+    def __init_subclass__(cls, dtype: str) -> None:
+        cls.dtype = BY_NAME[dtype]
+
+    def __new__(cls, *data: Any) -> Any:
+        if len(data) == 1 and isinstance(data[0], Tensor):
+            if data[0].dtype is not cls.dtype:
+                raise TypeError(
+                    f"{cls.__name__}(): the tensor is {data[0].dtype}: must be {cls.dtype}"
+                )
+            return data[0].detach()
+        if len(data) == 1 and isinstance(data[0], Size):
+            return _ops.empty(data[0], dtype=cls.dtype)
+        if all(type(x) is int for x in data):
+            return _ops.empty(data or (0,), dtype=cls.dtype)
+        if len(data) == 1 and hasattr(data[0], "__len__"):
+            return tensor(*data).to(cls.dtype)
+        raise TypeError(f"{cls.__name__}() takes sizes or a sequence")
+
+
+class BoolTensor(TypedTensor, dtype="bool"):
+    pass
+
+
+class ByteTensor(TypedTensor, dtype="uint8"):
+    pass
+
+
+class CharTensor(TypedTensor, dtype="int8"):
+    pass
+
+
+class ShortTensor(TypedTensor, dtype="int16"):
+    pass
+
+
+class IntTensor(TypedTensor, dtype="int32"):
+    pass
+
+
+class LongTensor(TypedTensor, dtype="int64"):
+    pass
+
+
+class HalfTensor(TypedTensor, dtype="float16"):
+    pass
+
+
+class BFloat16Tensor(TypedTensor, dtype="bfloat16"):
+    pass
+
+
+class FloatTensor(TypedTensor, dtype="float32"):
+    pass
+
+
+class DoubleTensor(TypedTensor, dtype="float64"):
+    pass

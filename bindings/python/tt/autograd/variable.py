@@ -1,0 +1,22 @@
+"""Variable, the former class of tensors that require gradients."""
+from __future__ import annotations
+
+from .._tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class OfTensors(type):
+    """The class of Variable: all tensors are Variables."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tensor)
+
+
+class Variable(metaclass=OfTensors):
+    """Variable(data) is a tensor that shares the memory of data, without its history."""
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False) -> Any:
+        return data.detach().requires_grad_(requires_grad)

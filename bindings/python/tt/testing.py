@@ -1,0 +1,203 @@
+"""assert_close, as torch.testing has it."""
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+
+from ._convert import is_number
+from ._create import as_tensor, is_array
+from ._numbers import promote_types
+from ._tensor import Tensor
+from ._types import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+__all__ = ["assert_close"]
+# dtype -> (rtol, atol); all others are compared exactly
+TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+class Options:
+    """What assert_close compares, and how."""
+
+    def __init__(
+        self,
+        rtol: float | None,
+        atol: float | None,
+        equal_nan: bool,
+        check_device: bool,
+        check_dtype: bool,
+        check_stride: bool,
+    ) -> None:
+        if (rtol is None) != (atol is None):
+            raise ValueError("rtol and atol must both be specified or both be unspecified")
+        self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
+        self.check_device, self.check_dtype = check_device, check_dtype
+        self.check_stride = check_stride
+
+    def tolerances(self, a: Tensor, b: Tensor) -> tuple[float, float]:
+        """Returns (rtol, atol) for two tensors: the larger ones of their dtypes."""
+        if self.rtol is not None and self.atol is not None:
+            return self.rtol, self.atol
+        both = [TOLERANCES.get(x.dtype.name, (0.0, 0.0)) for x in (a, b)]
+        return max(r for r, _ in both), max(t for _, t in both)
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raises AssertionError unless |actual - expected| <= atol + rtol |expected| everywhere.
+
+    actual, expected: tensors, numbers, arrays, or sequences and mappings of these.
+    rtol, atol: both or none; by default those of the dtype, 0 for integers and bool.
+    equal_nan: nan equals nan. msg: replaces the message, or makes it from tt's.
+    """
+    options = Options(rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+    found = difference(actual, expected, options, allow_subclasses)
+    if found is None:
+        return
+    message, place = found
+    if place:
+        message += f"\n\nThe failure occurred for item {place}"
+    if msg is not None:
+        message = msg(message) if callable(msg) else msg
+    raise AssertionError(message)
+
+
+def difference(
+    a: Any, b: Any, options: Options, allow_subclasses: bool = True
+) -> tuple[str, str] | None:
+    """Returns (what differs, the item's place), or None."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        missing, more = sorted(set(b) - set(a)), sorted(set(a) - set(b))
+        if missing or more:
+            text = "The keys of the mappings do not match:"
+            text += f"\nMissing keys in the actual mapping: {missing}" if missing else ""
+            text += f"\nAdditional keys in the actual mapping: {more}" if more else ""
+            return text, ""
+        return first_difference([(key, a[key], b[key]) for key in a], options, allow_subclasses)
+    if is_sequence(a) and is_sequence(b):
+        if len(a) != len(b):
+            return f"The length of the sequences mismatch: {len(a)} != {len(b)}", ""
+        items = [(i, x, y) for i, (x, y) in enumerate(zip(a, b))]
+        return first_difference(items, options, allow_subclasses)
+    are_numbers = is_plain_number(a) and is_plain_number(b)
+    if are_numbers and options.check_dtype and type(a) is not type(b):
+        return f"The (d)types do not match: {type(a)} != {type(b)}.", ""
+    if not are_numbers and not (is_tensor_like(a) and is_tensor_like(b)):
+        raise TypeError(
+            f"assert_close: cannot compare {type(a)} and {type(b)}: "
+            "must be tensors, numbers, or sequences or mappings of them"
+        )
+    if not allow_subclasses and type(a) is not type(b):
+        raise TypeError(f"assert_close: {type(a)} and {type(b)} must be of one class")
+    if are_numbers:
+        wide = BY_NAME["complex128" if complex in (type(a), type(b)) else "float64"]
+        if not isinstance(a, float) and not isinstance(b, float) and wide.name == "float64":
+            wide = BY_NAME["int64"]
+        a, b = as_tensor(a, dtype=wide), as_tensor(b, dtype=wide)
+    found = tensor_difference(as_tensor(a), as_tensor(b), options)
+    return None if found is None else (found, "")
+
+
+def first_difference(
+    items: Any, options: Options, allow_subclasses: bool
+) -> tuple[str, str] | None:
+    """Returns the first difference of items (key, actual, expected)."""
+    for key, x, y in items:
+        found = difference(x, y, options, allow_subclasses)
+        if found is not None:
+            return found[0], f"[{key!r}]{found[1]}"
+    return None
+
+
+def is_sequence(x: Any) -> bool:
+    return isinstance(x, Sequence) and not isinstance(x, (str, bytes))
+
+
+def is_plain_number(x: Any) -> bool:
+    return isinstance(x, numbers.Number)
+
+
+def is_tensor_like(x: Any) -> bool:
+    return isinstance(x, Tensor) or is_array(x) or is_number(x)
+
+
+def tensor_difference(a: Tensor, b: Tensor, options: Options) -> str | None:
+    """Describes how two tensors differ; None if they do not."""
+    facts: list[tuple[str, Any, Any]] = [("shape", a.shape, b.shape)]
+    if options.check_device:
+        facts.append(("device", a.device, b.device))
+    if options.check_dtype:
+        facts.append(("dtype", a.dtype, b.dtype))
+    if options.check_stride:
+        facts.append(("stride()", a.stride(), b.stride()))
+    for name, x, y in facts:
+        if x != y:
+            return f"The values for attribute '{name}' do not match: {x} != {y}."
+    rtol, atol = options.tolerances(a, b)
+    common = promote_types(a.dtype, b.dtype)
+    if common.kind == "b":
+        common = BY_NAME["uint8"]
+    a, b = a.detach().cpu().to(common), b.detach().cpu().to(common)
+    equal = a == b
+    if options.equal_nan:
+        equal = equal | ((a != a) & (b != b))
+    if bool(equal.all()):
+        return None
+    if common.kind == "i":
+        a, b = a.double(), b.double()
+    error, size = (a - b).abs(), b.abs()
+    infinite = (error == float("inf")) | (error != error)
+    close = equal | (~infinite & (error <= atol + rtol * size))
+    if bool(close.all()):
+        return None
+    return described(error, size, close, rtol, atol)
+
+
+def described(error: Tensor, size: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+    """Returns the message for the elements that are not close."""
+    error = error.masked_fill(close, 0)
+    relative = (error / size).masked_fill(close, 0)
+    exact = rtol == atol == 0
+    what = "equal" if exact else "close"
+    limits = ("", "") if exact else (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
+    if not error.ndim:
+        return (
+            f"Scalars are not {what}!\n\n"
+            f"Absolute difference: {error.item()}{limits[0]}\n"
+            f"Relative difference: {relative.item()}{limits[1]}"
+        )
+    n, total = int((~close).sum()), close.numel()
+    lines = [f"Tensor-likes are not {what}!\n", f"Mismatched elements: {n} / {total}"]
+    lines[-1] += f" ({n / total:.1%})"
+    for name, values, limit in (("absolute", error, limits[0]), ("relative", relative, limits[1])):
+        flat = values.reshape(-1)
+        at = int(flat.argmax())
+        place: list[int] = []
+        for length in reversed(values.shape):
+            at, i = divmod(at, length)
+            place.insert(0, i)
+        largest = flat.max().item()
+        lines.append(f"Greatest {name} difference: {largest} at index {tuple(place)}{limit}")
+    return "\n".join(lines)

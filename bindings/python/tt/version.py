@@ -1,0 +1,10 @@
+"""The version of tt and what it was built with, by the names of torch.version."""
+from __future__ import annotations
+
+from ._lib import VERSION as __version__
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip"]
+cuda: str | None = None  # kernels of CUDA devices are a library of their own: runtime.load_cuda
+hip: str | None = None
+git_version: str | None = None
+debug = False

@@ -1,0 +1,205 @@
+"""Names that PyTorch scripts touch around the operators."""
+import subprocess
+import sys
+import warnings
+from collections import deque
+
+import pytest
+
+import tt
+from tt import nn
+from tt.testing import assert_close
+
+
+def test_versions():
+    assert tt.__torch_version__.startswith("2.")
+    assert tt.version.__version__ == tt.__version__ and tt.version.cuda is None
+
+
+AS_TORCH = """
+import tt
+assert tt.as_torch() is tt
+import torch, torch.nn, torch.nn.functional as F, torch.optim.lr_scheduler
+from torch.nn.parameter import Parameter
+from torch.autograd import Function
+import torch.nn.utils
+assert torch is tt and torch.nn is tt.nn and F is tt.nn.functional
+assert Parameter is tt.nn.Parameter and Function is tt.autograd.Function
+assert isinstance(torch.nn.Linear(2, 2), tt.nn.Module)
+try:
+    import torch.fx
+except ModuleNotFoundError as error:
+    assert "torch.fx" in str(error)
+    print("one package")
+"""
+
+
+def test_as_torch_gives_one_package(tmp_path):
+    found = subprocess.run(
+        [sys.executable, "-c", AS_TORCH],
+        env={"PYTHONPATH": ":".join(sys.path), "TT_LIBRARY": tt._lib.path},
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout.strip() == "one package", found.stderr
+
+
+def test_classes_of_dtypes():
+    x = tt.ones(2)
+    assert isinstance(x, tt.FloatTensor) and not isinstance(x, tt.LongTensor)
+    assert not isinstance(3.0, tt.FloatTensor) and isinstance(nn.Parameter(x), tt.FloatTensor)
+    assert tt.FloatTensor(2, 3).shape == (2, 3) and tt.LongTensor().shape == (0,)
+    assert tt.LongTensor([1, 2]).tolist() == [1, 2] and tt.LongTensor((3,)).dtype is tt.int64
+    assert tt.LongTensor(x.shape).shape == (2,) and tt.BoolTensor([0, 1]).tolist() == [False, True]
+    assert tt.LongTensor([1.7]).tolist() == [1]
+    assert tt.FloatTensor(x).data_ptr() == x.data_ptr()
+    for wrong in (lambda: tt.FloatTensor(x.long()), lambda: tt.LongTensor(3.5)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_type_by_name():
+    x = tt.ones(2)
+    assert x.type("torch.DoubleTensor").dtype is x.type("tt.DoubleTensor").dtype is tt.float64
+    assert x.type(tt.DoubleTensor).dtype is tt.float64 and x.type(tt.int64).dtype is tt.int64
+    assert x.type(x.type()) is x
+    for wrong in ("DoubleTensor", "torch.SomeTensor", "torch.mps.FloatTensor"):
+        with pytest.raises(ValueError, match="names no type"):
+            x.type(wrong)
+
+
+def test_default_dtype():
+    assert tt.get_default_dtype() is tt.float32
+    tt.set_default_dtype(tt.float32)
+    with pytest.raises(NotImplementedError, match="always tt.float32"):
+        tt.set_default_dtype(tt.float64)
+
+
+def test_print_options():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tt.set_printoptions(profile="default", precision=4)
+    with pytest.warns(UserWarning, match="ignores precision, linewidth"):
+        tt.set_printoptions(precision=8, linewidth=200)
+    with pytest.raises(TypeError):
+        tt.set_printoptions(digits=3)
+
+
+def test_variable():
+    x = tt.ones(2)
+    v = tt.autograd.Variable(x, requires_grad=True)
+    assert type(v) is tt.Tensor and v.requires_grad and v.data_ptr() == x.data_ptr()
+    assert isinstance(x, tt.autograd.Variable) and not isinstance(1.0, tt.autograd.Variable)
+
+
+def test_generators():
+    state = tt.get_rng_state()
+    assert state.dtype is tt.uint8
+    a = tt.rand(3)
+    tt.set_rng_state(state)
+    assert tt.equal(tt.rand(3), a)
+    with pytest.raises(TypeError):
+        tt.set_rng_state((1, 2))
+    g = tt.Generator(device="cpu").manual_seed(7)
+    assert g.device == tt.device("cpu") and g.initial_seed() == 7
+    assert tt.Generator("cuda:1").device.index == 1 and tt.Generator(3).initial_seed() == 3
+    assert tt.equal(tt.rand(2, generator=g), tt.rand(2, generator=tt.Generator(7)))
+    tt.default_generator.manual_seed(5)
+    a = tt.rand(3)
+    tt.default_generator.manual_seed(5)
+    assert tt.equal(tt.rand(3, generator=tt.default_generator), a)
+    assert tt.default_generator.initial_seed() == tt.initial_seed() == 5
+    assert tt.seed() == tt.initial_seed() != 5
+
+
+def test_softmax_without_a_dimension():
+    for shape, dim in (((4,), 0), ((2, 4), 1), ((2, 3, 4), 0)):
+        x = tt.rand(shape)
+        for name in ("softmax", "log_softmax", "softmin"):
+            f = getattr(nn.functional, name)
+            with pytest.warns(UserWarning, match="implicit"):
+                assert tt.equal(f(x), f(x, dim))
+            assert f(x, dim=dim, dtype=tt.float64).dtype is tt.float64
+
+
+def test_numbers_and_limits():
+    assert int(tt.tensor(3 + 0j)) == 3 and float(tt.tensor(3 + 0j)) == 3.0
+    assert complex(tt.tensor(3 + 2j)) == 3 + 2j
+    for kind in (int, float):
+        with pytest.raises(RuntimeError, match="imaginary part"):
+            kind(tt.tensor(1 + 2j))
+    assert tt.finfo(tt.complex64).dtype == "float32" and tt.finfo(tt.complex128).bits == 64
+    for f, x in ((tt.iinfo, tt.ones(2)), (tt.finfo, tt.ones(2)), (tt.iinfo, tt.float32)):
+        with pytest.raises(TypeError, match="type"):
+            f(x)
+    with pytest.raises(TypeError):
+        tt.iinfo()
+    assert tt.can_cast(tt.int8, tt.uint8) and not tt.can_cast(tt.float32, tt.int64)
+    assert not tt.can_cast(tt.int64, tt.bool) and tt.can_cast(tt.bool, tt.int8)
+
+
+def test_sequences():
+    assert tt.tensor(deque([1, 2, 3])).tolist() == [1, 2, 3]
+    assert tt.tensor([deque([1.0]), deque([2.0])]).tolist() == [[1], [2]]
+
+
+def test_former_names_of_init():
+    for name in ("uniform", "normal", "xavier_uniform", "kaiming_normal", "orthogonal", "eye"):
+        x, y = tt.zeros(3, 3), tt.zeros(3, 3)
+        tt.manual_seed(1)
+        with pytest.warns(FutureWarning, match=f"nn.init.{name}_"):
+            assert getattr(nn.init, name)(x) is x
+        tt.manual_seed(1)
+        getattr(nn.init, name + "_")(y)
+        assert tt.equal(x, y)
+
+
+# ---- testing ----
+
+
+def test_close():
+    assert_close(tt.tensor([1.0, 2.0]), tt.tensor([1.0, 2.0 + 1e-6]))
+    assert_close([1.0, {"a": tt.ones(2)}], [1.0, {"a": tt.ones(2)}])
+    assert_close(tt.tensor([float("nan"), float("inf")]), tt.tensor([float("nan"), float("inf")]),
+                 equal_nan=True)  # fmt: skip
+    assert_close(tt.tensor(1.0), tt.tensor(1.5), rtol=0.4, atol=0.0)
+    assert_close(tt.tensor([True, False]), tt.tensor([True, False]))
+    assert_close(3, 3)
+
+
+@pytest.mark.parametrize(
+    "actual, expected, message",
+    [
+        (tt.ones(2), tt.ones(3), r"attribute 'shape' do not match: tt.Size\(\[2\]\) != tt"),
+        (tt.ones(2), tt.ones(2).double(), "attribute 'dtype' do not match"),
+        (1, 1.5, "types do not match"),
+        ({"a": 1}, {"b": 1}, r"Missing keys in the actual mapping: \['b'\]"),
+        ([1], [1, 2], "length of the sequences mismatch: 1 != 2"),
+        (
+            tt.tensor([1, 2]),
+            tt.tensor([1, 3]),
+            r"not equal!\n\nMismatched elements: 1 / 2 \(50.0%\)",
+        ),
+        (
+            tt.ones(2, 2),
+            tt.tensor([[1.0, 1.0], [1.0, 2.0]]),
+            r"1.0 at index \(1, 1\) \(up to 1e-05",
+        ),
+        ([tt.ones(2)], [tt.zeros(2)], r"occurred for item \[0\]"),
+        (tt.tensor(1.0), tt.tensor(2.0), "Scalars are not close!"),
+        (tt.tensor([float("nan")]), tt.tensor([float("nan")]), "not close"),
+        (tt.tensor([float("inf")]), tt.tensor([1.0]), "not close"),
+    ],
+)
+def test_what_is_not_close(actual, expected, message):
+    with pytest.raises(AssertionError, match=message):
+        assert_close(actual, expected)
+
+
+def test_other_errors_of_assert_close():
+    with pytest.raises(TypeError):
+        assert_close("a", "a")
+    with pytest.raises(ValueError):
+        assert_close(1.0, 1.0, rtol=0.1)
+    with pytest.raises(AssertionError, match="^mine$"):
+        assert_close(1.0, 2.0, msg="mine")
