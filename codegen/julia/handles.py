@@ -1,10 +1,9 @@
 """Regular functions of the Julia binding: bindings/julia/src/gen/handles.jl, one per row of
 bindings/julia/functions.toml, from its prototype and its text in tt.h."""
 import re
-import textwrap
 import tomllib
 
-from codegen.julia.ops import escaped
+from codegen.julia.ops import escaped, markdown, paragraph
 from codegen.model import docs
 from codegen.model.checks import DeclError
 from codegen.model.exceptions import exception
@@ -27,17 +26,18 @@ NUMBERS = {
 }
 
 
-def docstring(text):
-    """A docstring of one line or, if it is long, of several."""
-    text = escaped(text)
+def docstring(text, usage):
+    """A docstring of one line or, if it is long or shows how to call it, of several."""
+    text = escaped(markdown(text))
+    if usage:
+        return ['"""', f"    {usage}", "", *docstring_lines(text), '"""']
     if len(text) <= 96 and "\n" not in text:
         return [f'"{text}"']
-    lines = [
-        line
-        for part in text.split("\n")
-        for line in textwrap.wrap(part, 100, break_long_words=False, break_on_hyphens=False) or [""]
-    ]
-    return ['"""', *lines, '"""']
+    return ['"""', *docstring_lines(text), '"""']
+
+
+def docstring_lines(text):
+    return [line for part in text.split("\n") for line in paragraph(part) or [""]]
 
 
 class Regular:
@@ -142,7 +142,7 @@ class Regular:
         is_address = isinstance(self.fn.returns, Pointer) and self.fn.returns != TEXT
         absent = "C_NULL" if is_address else "nothing"
         text = docs.described(self.fn.doc, absent, exception, names)
-        return f"    {self.usage}\n\n{text}" if self.usage else text
+        return text
 
     def lines(self):
         body = self.body()
@@ -150,7 +150,7 @@ class Regular:
             body = re.sub(r"\b_\b", lambda m: body, self.gives)
         elif self.gives:
             body = f"({body}; {self.gives})"
-        return docstring(self.doc()) + [f"{self.name}({self.signature()}) = {body}"]
+        return docstring(self.doc(), self.usage) + [f"{self.name}({self.signature()}) = {body}"]
 
 
 def generate(api, root):

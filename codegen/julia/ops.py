@@ -4,7 +4,8 @@ One function per host name, as in Python (python.py, whose table `python` says h
 apart, ordered and named), but with Julia's manners: dims and indices count from 1, in-place forms
 end with !, types are checked by the signature. Defaulted arguments up to the first flag or choice
 may be given by position or by keyword, all others by keyword. `dim` goes by Julia's `dims` too,
-which keeps what it reduces (JULIAN has more such names). What Julia does in its own way:
+which keeps what it reduces. All are functions of TT: where Base or a standard library has the name,
+bindings/julia/src/arraylike.jl gives that function's methods. What Julia does in its own way:
 bindings/julia/overrides.toml.
 """
 import re
@@ -84,13 +85,7 @@ CONVERT = {
 }
 # parameter -> (Julia's further name of it, its default, what the parameter then is: {0} is that
 # without it)
-JULIAN = {
-    "dim": ("dims", "nothing", "chosen(dims, {0})"),
-    "keepdim": ("", "", "keeps(dims)"),
-    "correction": ("corrected::Bool", "true", "corrected ? {0} : 0.0"),
-    "descending": ("rev::Bool", "false", "rev"),
-    "decimals": ("digits::Union{Integer, Nothing}", "nothing", "digits === nothing ? {0} : digits"),
-}
+JULIAN = {"dim": ("dims", "nothing", "chosen(dims, {0})"), "keepdim": ("", "", "keeps(dims)")}
 # an operator's symbol -> Julia's
 SIGNS = {
     **{s: s for s in ("+", "-", "*", "/", "&", "|", "<<", ">>", "==", "!=", "<", "<=", ">", ">=")},
@@ -142,6 +137,22 @@ def escaped(text):
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
 
 
+def markdown(text):
+    """Text as Markdown: names with underscores are code; no star or bracket is read as a sign."""
+    parts = re.split(r"(`[^`]*`)", text)
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"[\w.]*_[\w.]*\w", r"`\g<0>`", parts[k])
+        parts[k] = re.sub(r"(?<! )\*|\*(?! )|\](?=\()", r"\\\g<0>", parts[k])
+    return "".join(parts)
+
+
+def paragraph(text, indent=""):
+    """Lines of at most 100 columns, none of which begins like a list or a quotation."""
+    text = re.sub(r" ([-+>=|]|\d+\.) ", " \\1\u00a0", text)
+    lines = textwrap.wrap(text, 100, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
 def doc_lines(shown, ops):
     """Signature, then the docs of the operators and their arguments."""
     rows, texts = [f"    {shown}", ""], []
@@ -150,13 +161,13 @@ def doc_lines(shown, ops):
         if text not in texts:
             texts.append(text)
     for t in texts:
-        rows += textwrap.wrap(t, 100, break_on_hyphens=False)
+        rows += paragraph(markdown(t))
     seen = []
     for op in ops:
         seen += [a for a in op.args if a.doc and a.name not in [s.name for s in seen]]
     rows += [""] if seen else []
     for a in seen:
-        rows += textwrap.wrap(f"- `{local(a.name)}`: {a.doc}", 100, subsequent_indent="  ")
+        rows += paragraph(f"- `{local(a.name)}`: {markdown(a.doc)}", "  ")
     return [escaped(r) for r in rows]
 
 
@@ -275,18 +286,6 @@ class JuliaFunction(Function):
             s.arg.type.startswith("Tensor") for s in p.slots.values()
         )
 
-    @property
-    def on_tensors(self):
-        """Methods of it belong to Tensor: a required argument takes nothing else."""
-        return any(
-            all(
-                s.arg.type in ("Tensor", "Tensor!", "Tensor[]")
-                and not (s.number and not self.variant)
-                for s in p.slots.values()
-            )
-            for p in self.required
-        )
-
     def default(self, p):
         if p.required(self.forms):
             return "required"
@@ -355,9 +354,14 @@ class JuliaFunction(Function):
         return ", ".join(parts) + ("; " + ", ".join(keys) if keys else "")
 
     def emit(self):
-        lines = docstring(f"{self.jname}({self.signature(True)})", [f.op for f in self.forms])
+        shown = f"TT.{self.jname}({self.signature(True)})"
+        lines = docstring(shown, [f.op for f in self.forms])
         if self.variant:
-            lines.insert(3, "In place:")
+            lines[3:3] = ["In place:", ""]
+        if "dim" in self.goes_by:
+            lines.insert(
+                -1, "- `dims`: the same as Julia's functions take it: what is reduced keeps size 1"
+            )
         body = self.body()
         for p in self.positional + self.keywords:
             if any(re.search(rf"(?<![\w.]){p.name}\(", line) for line in body):
@@ -550,44 +554,36 @@ class File:
         self.ops = [
             op for op in ops.values() if not op.internal and "left_out" not in op.overrides["julia"]
         ]
-        self.lines, self.names, self.dotted = (
-            [],
-            {},
-            [],
-        )  # names: function -> it extends what others export
+        self.lines, self.names, self.dotted = [], [], []
+        self.aliases = []
 
     def function(self, name, forms_, inplace=True):
         f = JuliaFunction(name, forms_)
-        own = any(form.op.overrides["julia"].get("hidden") for form in forms_)
-        self.add(f, own)
+        self.add(f)
         if any(form.op.elementwise or form.op.overrides["julia"].get("dotted") for form in forms_):
             self.dotted.append(f.jname)
-        aliases = (
-            []
-            if own
-            else [(alias, f.jname) for form in forms_ for alias in form.override("aliases", [])]
-        )
+        aliases = [(alias, f.jname) for form in forms_ for alias in form.override("aliases", [])]
         changed = (
             [Form(form.op, {}) for form in forms_ if "inplace" in form.op.variants]
             if inplace
             else []
         )
         if changed:
-            self.add(JuliaFunction(name, changed, "_"), False)
+            self.add(JuliaFunction(name, changed, "_"))
             aliases += [(a + "!", n + "!") for a, n in aliases]
         for alias, target in dict.fromkeys(aliases):
             self.lines += [f"const {alias} = {target}", ""]
-            self.names[alias] = "own"
+            self.aliases.append(alias)
         if any(form.override("inplace_view") for form in forms_):
             self.lines += [
                 f'"In place: `x` becomes `{name}(x, …)`."',
                 f"{name}!(x::Tensor, args...; kw...) = become!(x, {name}(x, args...; kw...))",
                 "",
             ]
-            self.names[f"{name}!"] = "extends"
+            self.names.append(f"{name}!")
 
-    def add(self, f, own):
-        self.names[f.jname] = "hidden" if own else "extends" if f.on_tensors else "own"
+    def add(self, f):
+        self.names.append(f.jname)
         self.lines += f.emit()
         if (
             f.varargs
@@ -642,14 +638,18 @@ class File:
             yield f"(Base.:({SIGNS[symbol]}), {op.host}, {exchanged})"
 
     def header(self):
+        rows = textwrap.wrap(" ".join(dict.fromkeys(self.names)), 100)
+        more = textwrap.wrap(" ".join(dict.fromkeys(self.aliases)), 100)
         out = [
             "# Names of the operators. Generated by codegen/gen.py from src/ops/decl. Do not edit.",
-            "# extends: methods of the function of Base or a standard library, where one exports the name;",
-            "# own: functions of TT, exported where none does; hidden: functions of TT alone.",
+            'const OPERATORS = Symbol.(Base.split("""',
+            *rows,
+            '"""))',
+            "# Further names of some of them.",
+            'const ALIASES = Symbol.(Base.split("""',
+            *more,
+            '"""))',
         ]
-        for what in ("extends", "own", "hidden"):
-            rows = textwrap.wrap(" ".join(n for n, w in self.names.items() if w == what), 100)
-            out += [f'const {what.upper()} = Symbol.(split("""', *rows, '"""))']
         dots = textwrap.wrap(", ".join(self.dotted), 96)
         return (
             "\n".join(out) + "\n",

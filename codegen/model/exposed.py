@@ -278,17 +278,16 @@ def julia_file(path, text):
     ):
         m = JULIA.match(block) or JULIA_INNER.search(block)
         name = next((g for g in m.groups() if g), None) if m else None
-        name = (
-            re.sub(r"^(Base|LinearAlgebra|Statistics|Random)\.", "", name).strip(":()")
-            if name
-            else path
-        )
+        name = re.sub(r"^Base\.:?\(?", "Base.", name).strip(":()") if name else path
         found.append(define(name, True, set(re.findall(r"[\w!]+", block))))
     return found
 
 
 def julia(root, files):
+    """Functions of TT have its prefix, but for those that it exports; methods of Base have none."""
     skip = ("gen/c.jl", "gen/names.jl")
+    text = (root / "bindings/julia/src/TT.jl").read_text()
+    bare = set(re.findall(r"\w+!?", re.search(r"^export (.*)$", text, re.M)[1]))
     named = [
         (d, path)
         for path, text in sources(root, files, "bindings/julia/src", ".jl")
@@ -296,9 +295,13 @@ def julia(root, files):
         for d in julia_file(path, text)
     ]
     homes = {"gen/nn.jl": "nn.", "gen/optim.jl": "optim."}
-    return [
-        Definition(homes.get(path, "") + d.name, d.public, d.calls, d.words) for d, path in named
-    ]
+
+    def in_full(name, path):
+        if name.startswith("Base.") or name in bare:
+            return name.removeprefix("Base.")
+        return homes.get(path, "TT.") + name
+
+    return [Definition(in_full(d.name, path), d.public, d.calls, d.words) for d, path in named]
 
 
 # ---- the name that exposes a function ----

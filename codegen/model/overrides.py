@@ -38,7 +38,7 @@ KEYS = {  # language -> key -> type of its value
         "operator": str,
         "more_operators": dict,
     },
-    "julia": {"hidden": bool, "left_out": str, "dotted": bool},
+    "julia": {"left_out": str, "dotted": bool},
     "rust": {"name": str, "number_first": str},
 }
 # keys of Python whose values name arguments of the operator

@@ -2,12 +2,11 @@
 # Trains a small convolutional network on handwritten digits: the Julia form of
 # examples/c/train_digits.c.
 #
-#     julia --project=bindings/julia examples/julia/train_digits.jl [--data FILE] [--epochs N] [--lr
-# RATE] [--threads N] [--seed N]
-#                                                         [--device NAME] [--checkpoint FILE]
-# [--resume FILE] [--logits FILE]
-#     julia --project=bindings/julia examples/julia/train_digits.jl --evaluate CHECKPOINT [--logits
-# FILE]
+#     julia --project=bindings/julia examples/julia/train_digits.jl [--data FILE] [--epochs N]
+#         [--lr RATE] [--threads N] [--seed N] [--device NAME] [--checkpoint FILE] [--resume FILE]
+#         [--logits FILE]
+#     julia --project=bindings/julia examples/julia/train_digits.jl --evaluate CHECKPOINT
+#         [--logits FILE]
 #
 # --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate
 # tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
@@ -41,7 +40,7 @@ function read_digits(path)
         push!(labels, row[end])
     end
     length(labels) > TRAIN || error("$path: $(length(labels)) rows, more than $TRAIN are needed")
-    return reshape(tensor(pixels), -1, 1, 8, 8), tensor(labels)
+    return TT.reshape(tensor(pixels), -1, 1, 8, 8), tensor(labels)
 end
 
 "(N, 1, 8, 8) -> (N, 32, 2, 2) -> (N, 10)"
@@ -50,25 +49,25 @@ network() = nn.Sequential(nn.Conv2d(1, 16, 3; padding=1), nn.BatchNorm2d(16), nn
                           nn.Flatten(), nn.Dropout(0.3), nn.Linear(32 * 2 * 2, CLASSES))
 
 function train_batch(net, adam, x, y)
-    loss = cross_entropy(net(x), y)
-    zero_grad!(adam)
+    loss = TT.cross_entropy(net(x), y)
+    TT.zero_grad!(adam)
     backward(loss)
-    step!(adam)
+    TT.step!(adam)
     return loss[]
 end
 
 function train(net, o, x, y)
-    adam = optim.Adam(parameters(net); lr=o.lr)
+    adam = optim.Adam(TT.parameters(net); lr=o.lr)
     schedule = optim.CosineAnnealingLR(adam, o.epochs)
     parts = (model=net, optimizer=adam, scheduler=schedule, generator=TT.Generator())
-    losses = o.resume === nothing ? Float64[] : Array(load_checkpoint!(o.resume; parts...)["losses"])
+    losses = o.resume === nothing ? Float64[] : Array(TT.load_checkpoint!(o.resume; parts...)["losses"])
     first, start = length(losses), time()
     for epoch in first+1:o.epochs
-        batches = split(TT.randperm(TRAIN), BATCH)
-        total = sum(rows -> Float64(train_batch(net, adam, index_select(x, 1, rows), index_select(y, 1, rows))), batches)
-        step!(schedule)
+        batches = TT.split(TT.randperm(TRAIN), BATCH)
+        total = sum(rows -> Float64(train_batch(net, adam, TT.index_select(x, 1, rows), TT.index_select(y, 1, rows))), batches)
+        TT.step!(schedule)
         push!(losses, total / length(batches))
-        o.checkpoint === nothing || save_checkpoint(o.checkpoint; extra=Dict("losses" => tensor(losses)), parts...)
+        o.checkpoint === nothing || TT.save_checkpoint(o.checkpoint; extra=Dict("losses" => tensor(losses)), parts...)
         progress(epoch, o.epochs, epoch - first, losses[end], time() - start)
     end
     println()
@@ -92,22 +91,22 @@ end
 
 function main(args)
     o = parse_options(args)
-    x, y = map(t -> to(t; device=o.device), read_digits(o.data))
+    x, y = map(t -> TT.to(t; device=o.device), read_digits(o.data))
     TT.set_num_threads!(o.threads)
-    manual_seed(1234)  # the split is always the same
-    order = to(TT.randperm(size(x, 1)); device=o.device)
+    TT.manual_seed(1234)  # the split is always the same
+    order = TT.to(TT.randperm(size(x, 1)); device=o.device)
     train_rows, test_rows = order[1:TRAIN], order[TRAIN+1:end]
-    manual_seed(o.seed)
+    TT.manual_seed(o.seed)
     net = TT.to!(network(); device=o.device)
     if o.evaluate !== nothing
-        load_checkpoint!(o.evaluate; model=net)
+        TT.load_checkpoint!(o.evaluate; model=net)
     else
-        train(net, o, index_select(x, 1, train_rows), index_select(y, 1, train_rows))
+        train(net, o, TT.index_select(x, 1, train_rows), TT.index_select(y, 1, train_rows))
     end
-    eval!(net)
-    scores = no_grad(() -> net(index_select(x, 1, test_rows)))
+    TT.eval!(net)
+    scores = no_grad(() -> net(TT.index_select(x, 1, test_rows)))
     o.logits === nothing || write(o.logits, Array(scores'))  # Julia's arrays are column-major
-    guess, truth = Array(argmax(scores; dim=2)), Array(index_select(y, 1, test_rows))
+    guess, truth = Array(TT.argmax(scores; dim=2)), Array(TT.index_select(y, 1, test_rows))
     print_confusion(truth, guess)
     println("test accuracy ", round(100 * count(truth .== guess) / length(truth); digits=1), " %")
 end

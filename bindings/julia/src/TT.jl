@@ -1,6 +1,8 @@
 """
-tt, a deep-learning core, from Julia: PyTorch's names with Julia's manners. Dims and indices count from 1, in-place functions end with `!`,
-options are keyword arguments; values inside tensors (labels, argmax, index tensors) count from 0.
+tt, a deep-learning core, from Julia. Operators, layers and optimizers have PyTorch's names and are
+used as `TT.relu`, `nn.Linear`, `optim.Adam`; functions of Base keep Base's contracts for a
+`Tensor`. Dims and indices count from 1, in-place functions end with `!`, options are keyword
+arguments. Values inside tensors (labels, index tensors) count from 0.
 """
 module TT
 
@@ -10,16 +12,15 @@ import LinearAlgebra, Random, Serialization, Statistics
 include("gen/c.jl")
 include("gen/names.jl")
 
-# An operator whose name Base or a standard library exports is a method of that function, if its arguments tell it from others.
-for name in (EXTENDS..., OWN...)
-    owner = findfirst(m -> Base.isexported(m, name), (Base, LinearAlgebra, Statistics, Random))
-    owner !== nothing && name in EXTENDS && @eval import $((:Base, :LinearAlgebra, :Statistics, :Random)[owner]): $name
-    (owner === nothing || owner > 1 && name in EXTENDS) && @eval export $name
+# An operator is a function of TT, also where Base has one of its name: TT.sort is PyTorch's sort,
+# and what Base.sort does to a Tensor is in arraylike.jl. In this module `sort` is TT.sort.
+for name in OPERATORS
+    @eval function $name end
 end
 
 include("library.jl")
 include("errors.jl")
-include("slots.jl")
+include("context.jl")
 include("tensor.jl")
 include("gen/handles.jl")
 include("convert.jl")
@@ -39,12 +40,26 @@ include("gen/optim.jl")
 include("files.jl")
 include("modes.jl")
 
-export nn, optim, Tensor, tensor, typed, item, free!, BFloat16, ..
-export backward, grad, no_grad, enable_grad, detect_anomaly, requires_grad!, retain_grad!, register_hook, register_accumulate_hook, remove!
-export CustomFunction, save_for_backward, saved_tensors, manual_seed, is_contiguous
-export parameters, named_parameters, named_buffers, named_children, state_dict, load_state_dict!, train!, eval!, zero_grad!, step!, add_param_group!
-export register_forward_hook, register_forward_pre_hook, register_full_backward_hook, register_full_backward_pre_hook, save_file, load_file, torch_save, torch_load
-export save_checkpoint, load_checkpoint!
+export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
+
+# What else is for users. `public` is a keyword from Julia 1.11 on.
+const PUBLIC = (OPERATORS..., ALIASES...,
+    :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Generator, :Module, :Optimizer,
+    :Scheduler, :StateDict, :SafeTensors, :accumulated_grad, :add_param_group!, :attend, :build_info,
+    :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module, :detect_anomaly, :device,
+    :enable_grad, :eval!, :freeze!, :from_dlpack, :get_state, :get_submodule, :get_tensor, :grad,
+    :grad_fn, :gradient, :instruction_set, :is_contiguous, :is_frozen, :is_freed, :is_training,
+    :item, :keep!, :live, :load_checkpoint!, :load_cuda, :load_file, :load_state_dict!,
+    :manual_seed, :memory, :metadata, :module_type, :named_buffers, :named_children,
+    :named_parameters, :next_functions, :num_threads, :op_schema, :parameters, :profile,
+    :register_accumulate_hook, :register_backend, :register_buffer!, :register_forward_hook,
+    :register_forward_pre_hook, :register_full_backward_hook, :register_full_backward_pre_hook,
+    :register_hook, :register_module!, :register_op, :register_parameter!, :register_prehook,
+    :remove!, :requires_grad!, :retain_grad!, :same_storage, :same_tensor, :save_checkpoint,
+    :save_file, :save_for_backward, :saved_tensors, :scope, :set_memory_limit!, :set_num_threads!,
+    :set_poll!, :set_state!, :state_dict, :step!, :structure, :synchronize, :to!, :to_dlpack,
+    :torch_load, :torch_save, :trace, :train!, :trim, :with_cancel, :withgradient, :zero_grad!)
+VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 
 function __init__()
     load_library()

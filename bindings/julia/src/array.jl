@@ -1,41 +1,53 @@
 # Tensors from arrays and back.
 
-"Keeps x alive until C calls the drop that goes with the returned key."
-function keep(x)
-    lock(KEPT_LOCK)
+"Holds x until C calls the drop that goes with the returned key."
+function hold(x)
+    lock(HELD_LOCK)
     try
         id = LAST_KEY[] += 1
-        KEPT[id] = x
+        HELD[id] = x
         return Ptr{Cvoid}(id)
     finally
-        unlock(KEPT_LOCK)
+        unlock(HELD_LOCK)
     end
 end
-kept(key::Ptr{Cvoid}) = (lock(KEPT_LOCK); try KEPT[UInt(key)] finally unlock(KEPT_LOCK) end)
+function held(key::Ptr{Cvoid})
+    lock(HELD_LOCK)
+    try
+        return HELD[UInt(key)]
+    finally
+        unlock(HELD_LOCK)
+    end
+end
 # Called by C within poll() or a failing call, never in the middle of a collection.
 function forget(key::Ptr{Cvoid})
-    lock(KEPT_LOCK)
-    try delete!(KEPT, UInt(key)) finally unlock(KEPT_LOCK) end
+    lock(HELD_LOCK)
+    try
+        delete!(HELD, UInt(key))
+    finally
+        unlock(HELD_LOCK)
+    end
     return
 end
-const KEPT = Dict{UInt, Any}()
-const KEPT_LOCK = Threads.SpinLock()
+const HELD = Dict{UInt, Any}()
+const HELD_LOCK = Threads.SpinLock()
 const LAST_KEY = Ref(UInt(0))
 
 """
     Tensor(array)
     Tensor(number)
 
-A tensor of the array's shape and element type over its own memory, column-major: both see each other's writes. Arrays that are no `Array` are
-copied first. A `Vector` cannot grow any more afterwards (from Julia 1.11 on: if it grows, the two part). For a copy: `tensor`.
+A tensor of the array's shape and element type over the array's memory, by columns: each sees the
+other's writes. An array that is no `Array` is copied first. A `Vector` cannot grow any more
+afterwards (from Julia 1.11 on: once it grows, the two are apart). `tensor` makes a copy.
 """
 function Tensor(a::Array{T, N}) where {T, N}
     poll()
     code = dtype_code(T)
-    memory = N == 1 ? reshape(a, :, 1) : a  # of the same data: nobody moves it now, even if a may grow
+    memory = N == 1 ? Base.reshape(a, :, 1) : a  # while data is shared, a cannot grow
     o = Ref{Ptr{Cvoid}}()
     sizes, steps = Int64[size(a)...], Int64[strides(a)...]
-    check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, DROP[], keep(memory), o))
+    check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, DROP[], hold(memory), o))
     return wrap(o[])
 end
 Tensor(a::AbstractArray) = Tensor(plain(a))
@@ -43,20 +55,34 @@ Tensor(a::Tensor) = a
 plain(a::Array) = a
 plain(a::AbstractArray{T, N}) where {T, N} = copyto!(Array{T, N}(undef, size(a)), a)  # whatever its indices
 function Tensor(x::Number)
-    T = typeof(x) in DTYPES ? typeof(x) : x isa Integer ? Int64 : x isa Real ? Float64 : ComplexF64
-    return number_of(x, dtype_code(T))
+    return number_of(x, dtype_code(typeof(x) in DTYPES ? typeof(x) : wider(x)))
 end
+wider(::Integer) = Int64
+wider(::Real) = Float64
+wider(::Number) = ComplexF64
 number_of(x, code) = wrap(handle_out(o -> C.tt_scalar_tensor(ctx(), Ref(scalar(x)), code, o)))
 
-"A new tensor with the values of an array, a number or a tensor, row-major as tt's own."
+"""
+    tensor(x; dtype=nothing, device=nothing, requires_grad=false)
+
+A new tensor with the values of an array, a number, a tensor or anything to be collected, by rows as
+tt's own.
+"""
 function tensor(x; dtype=nothing, device=nothing, requires_grad::Bool=false)
-    made = x isa Tensor ? clone(detach(x)) : x isa Number ? Tensor(x) : row_major(of_one_type(plain(x isa AbstractArray ? x : collect(x)), dtype))
+    made = copied(x, dtype)
     dtype === device === nothing || (made = to(made; dtype=dtype, device=device))
     return requires_grad ? requires_grad!(made) : made
 end
-# Arrays of Any, Real … have the type that their elements promote to; what no tensor has, the one that is asked for.
-of_one_type(a, dtype) = eltype(a) in DTYPES ? a : isconcretetype(eltype(a)) || isempty(a) ? (dtype === nothing ? a : dtype.(a)) :
-    convert(Array{mapreduce(typeof, promote_type, a)}, a)
+copied(x::Tensor, dtype) = clone(detach(x))
+copied(x::Number, dtype) = Tensor(x)
+copied(x::AbstractArray, dtype) = row_major(of_one_type(plain(x), dtype))
+copied(x, dtype) = copied(collect(x), dtype)
+"Arrays of Any, Real … get the type that their elements promote to; of other types: dtype."
+function of_one_type(a, dtype)
+    eltype(a) in DTYPES && return a
+    isconcretetype(eltype(a)) || isempty(a) || return convert(Array{mapreduce(typeof, promote_type, a)}, a)
+    return dtype === nothing ? a : dtype.(a)
+end
 function row_major(a::Array{T, N}) where {T, N}
     rows = N < 2 ? a : permutedims(a, N:-1:1)
     o = Ref{Ptr{Cvoid}}()
@@ -76,7 +102,7 @@ end
 """
     typed(t)
 
-An array over the memory of a CPU tensor, whatever its strides. Writes go past autograd: it does not see them.
+An array over the memory of a CPU tensor, whatever its strides. Autograd does not see writes to it.
 """
 struct TensorArray{T, N} <: AbstractArray{T, N}
     at::Ptr{T}
@@ -90,8 +116,8 @@ function typed(a::Tensor)
     owner = borrow(handle_of(a))  # a reference of its own: a may be freed
     return TensorArray{eltype(a), ndims(a)}(C.tt_tensor_data(a), size(a), strides(a), is_writable(a), owner)
 end
-# `at` of a constant of a precompiled package points anywhere; its owner has lost its place.
-@inline Base.size(a::TensorArray) = getfield(a.owner, :slot).at == C_NULL ? throw_lost("array of typed()") : a.size
+# Of a constant of a precompiled package `at` points anywhere.
+@inline Base.size(a::TensorArray) = is_freed(a.owner) ? throw_freed("array of typed()") : a.size
 Base.strides(a::TensorArray) = a.strides
 Base.IndexStyle(::Type{<:TensorArray}) = IndexCartesian()
 Base.deepcopy_internal(a::TensorArray, seen::IdDict) = get!(() -> typed(deepcopy(a.owner)), seen, a)

@@ -1,4 +1,6 @@
-# What a Tensor has in common with Julia's arrays. What counts elements or looks for them does so on the host, without gradients.
+# What functions of Base and the standard libraries do to a Tensor, by their own contracts. Those
+# that return indices, or look for elements, do so with Julia's array of the values; no gradients
+# pass through them.
 
 # ---- values ----
 
@@ -10,18 +12,26 @@ Base.Array{T, N}(a::Tensor) where {T, N} = Array{T, N}(Array(a))
 Base.convert(::Type{T}, a::Tensor) where {T<:Union{Number, Array}} = T(a)::T
 Base.convert(::Type{Tensor}, x::Union{Number, AbstractArray}) = tensor(x)
 
+"What a tensor is to ==, isequal and hash: an array or, without dims, a number."
+function plain_value(a::Tensor)
+    eltype(a) === BFloat16 && return plain_value(to(a; dtype=Float32))
+    return is_number(a) ? item(a) : Array(a)
+end
 plain_value(x) = x
-plain_value(x::Tensor) = eltype(x) === BFloat16 ? plain_value(to(x; dtype=Float32)) : ndims(x) == 0 ? item(x) : Array(x)
 const Plain = Union{Number, AbstractArray}
-"Beside a number or an array the values are compared; two tensors are equal if they are the same: `a .== b`, `a ≈ b` compare theirs."
-Base.:(==)(a::Tensor, b::Plain) = plain_value(a) == b
-Base.:(==)(a::Plain, b::Tensor) = a == plain_value(b)
-Base.isapprox(a::Tensor, b::Union{Tensor, Plain}; kw...) = isapprox(plain_value(a), plain_value(b); kw...)
-Base.isapprox(a::Plain, b::Tensor; kw...) = isapprox(a, plain_value(b); kw...)
-Base.isless(a::Tensor, b::Union{Tensor, Real}) = isless(item(a), plain_value(b))
-Base.isless(a::Real, b::Tensor) = isless(a, item(b))
-Base.:<(a::Tensor, b::Union{Tensor, Real}) = item(a) < plain_value(b)
-Base.:<(a::Real, b::Tensor) = a < item(b)
+for f in (:(==), :isequal, :isapprox)
+    options = f === :isapprox ? (Expr(:parameters, :(options...)),) : ()
+    for (A, B) in ((Tensor, Tensor), (Tensor, Plain), (Plain, Tensor))
+        @eval Base.$f($(options...), a::$A, b::$B) =
+            Base.$f($(options...), plain_value(a), plain_value(b))
+    end
+end
+Base.hash(a::Tensor, h::UInt) = hash(plain_value(a), h)
+for f in (:isless, :<)
+    @eval Base.$f(a::Tensor, b::Tensor) = $f(item(a), item(b))
+    @eval Base.$f(a::Tensor, b::Real) = $f(item(a), b)
+    @eval Base.$f(a::Real, b::Tensor) = $f(a, item(b))
+end
 
 "Elements in the order of Julia's arrays: numbers, which record no gradients."
 Base.iterate(a::Tensor) = (values = typed(a); tagged(values, iterate(values)))
@@ -30,10 +40,29 @@ tagged(values, step) = step === nothing ? nothing : (step[1], (values, step[2]))
 Base.IteratorEltype(::Type{Tensor}) = Base.EltypeUnknown()
 Base.keys(a::Tensor) = ndims(a) == 1 ? Base.OneTo(length(a)) : CartesianIndices(size(a))
 Base.last(a::Tensor) = typed(a)[end]
-for f in (:count, :findall, :findfirst, :findmax, :findmin, :extrema)
-    @eval Base.$f(a::Tensor; kw...) = $f(Array(a); kw...)
-    @eval Base.$f(g::Function, a::Tensor; kw...) = $f(g, Array(a); kw...)
+for f in (:count, :findall, :findfirst, :findlast, :findmax, :findmin, :argmax, :argmin, :extrema)
+    @eval Base.$f(a::Tensor; options...) = Base.$f(Array(a); options...)
+    @eval Base.$f(g::Function, a::Tensor; options...) = Base.$f(g, Array(a); options...)
 end
+
+# ---- numbers: functions that mean something else for arrays, or nothing ----
+
+"f of tensors without dims, as of the numbers in them."
+function number_call(f, args...)
+    Base.all(is_number, args) ||
+        throw(ArgumentError("$f takes numbers, and tensors without dims: $f.(t) is elementwise"))
+    found = dotted(f, args...)
+    return eltype(found) === Bool ? item(found) : found
+end
+for name in (NUMERIC..., :abs2, :inv)
+    @eval Base.$name(a::Tensor) = number_call(Base.$name, a)
+end
+for f in (:max, :min, :mod, :%, :÷, :fld)
+    @eval Base.$f(a::Tensor, b::Tensor) = number_call(Base.$f, a, b)
+    @eval Base.$f(a::Tensor, b::Real) = number_call(Base.$f, a, b)
+    @eval Base.$f(a::Real, b::Tensor) = number_call(Base.$f, a, b)
+end
+Base.clamp(a::Tensor, low, high) = number_call(Base.clamp, a, low, high)
 
 # ---- other processes, files of Serialization ----
 
@@ -45,27 +74,51 @@ function Serialization.deserialize(s::Serialization.AbstractSerializer, ::Type{T
     values, on = Serialization.deserialize(s)
     return tensor(values; requires_grad=on)
 end
-Serialization.serialize(::Serialization.AbstractSerializer, x::Handle) = throw(ArgumentError("a $(typeof(x)) cannot be serialized: save_checkpoint, save_file"))
+Serialization.serialize(::Serialization.AbstractSerializer, x::Handle) =
+    throw(ArgumentError("a $(typeof(x)) cannot be serialized: save_checkpoint, save_file"))
 
 # ---- making, filling ----
 
-Base.similar(a::Tensor, T::Type, dims...) = empty(isempty(dims) ? size(a) : gathered(dims); dtype=T, device=device(a))
+Base.similar(a::Tensor, T::Type, dims...) =
+    empty(isempty(dims) ? size(a) : gathered(dims); dtype=T, device=device(a))
 Base.similar(a::Tensor, dims...) = similar(a, eltype(a), dims...)
 Base.zero(a::Tensor) = zeros_like(a)
 function Base.one(a::Tensor)
-    n = isempty(size(a)) ? 1 : size(a, 1)
-    all(==(n), size(a)) && ndims(a) in (0, 2) || throw(DimensionMismatch("one of a tensor of size $(size(a)): only square matrices have it"))
-    return reshape(eye(n; dtype=eltype(a), device=device(a)), size(a))
+    is_number(a) && return ones_like(a)
+    ndims(a) == 2 && size(a, 1) == size(a, 2) ||
+        throw(DimensionMismatch("one of a tensor of size $(size(a)): only square matrices have it"))
+    return eye(size(a, 1); dtype=eltype(a), device=device(a))
 end
-Base.copy!(a::Tensor, x::AbstractArray) = copy!(a, Tensor(x))
-Base.copyto!(a::Tensor, x::Union{Tensor, AbstractArray}) = copy!(a, x)
+Base.fill!(a::Tensor, x) = fill!(a, x)
+Base.copy!(a::Tensor, x::Union{Tensor, AbstractArray}) = copy!(a, Tensor(x))
+Base.copyto!(a::Tensor, x::Union{Tensor, AbstractArray}) = copy!(a, Tensor(x))
 Base.copyto!(a::AbstractArray, x::Tensor) = copyto!(a, Array(x))
+Base.clamp!(a::Tensor, low, high) = clamp!(a, low, high)
 Random.rand!(a::Tensor) = uniform!(a)
 Random.randn!(a::Tensor) = normal!(a)
 Random.seed!(g::Generator, seed::Integer) = (set_state!(g, (seed % UInt64, 0)); g)
 
 # ---- shapes ----
 
+"""
+    reshape(t, dims…)
+
+A tensor of these dims with the same elements in Julia's order, by columns; a view where t's strides
+allow one. `TT.reshape` has PyTorch's order, by rows.
+"""
+Base.reshape(a::Tensor, dims::Tuple{Vararg{Union{Integer, Colon}}}) =
+    by_columns(reshape(by_columns(a), Base.reverse(sizes(a, dims))))
+Base.reshape(a::Tensor, dims::Union{Integer, Colon}...) = Base.reshape(a, dims)
+"The dims in the opposite order."
+by_columns(a) = ndims(a) < 2 ? a : permute(a, ndims(a):-1:1)
+function sizes(a, dims)
+    open = Base.count(d -> d isa Colon, dims)
+    known = Base.prod(Int[d for d in dims if !(d isa Colon)])
+    fits = open == 0 ? known == length(a) : open == 1 && known > 0 && length(a) % known == 0
+    fits || throw(DimensionMismatch("a tensor of $(length(a)) elements cannot have the dims $dims"))
+    return map(d -> d isa Colon ? length(a) ÷ known : Int(d), dims)
+end
+Base.vec(a::Tensor) = Base.reshape(a, :)
 Base.view(a::Tensor, index...) = a[index...]
 Base.selectdim(a::Tensor, d::Integer, i) = a[ntuple(k -> k == d ? i : Colon(), ndims(a))...]
 Base.eachslice(a::Tensor; dims::Integer) = (select(a, dims, i) for i in axes(a, dims))
@@ -73,42 +126,83 @@ Base.eachrow(a::Tensor) = eachslice(a; dims=1)
 Base.eachcol(a::Tensor) = eachslice(a; dims=2)
 Base.permutedims(a::Tensor, order) = clone(permute(a, order...); memory_format=:contiguous)
 Base.permutedims(a::Tensor) = ndims(a) == 1 ? clone(unsqueeze(a, 1)) : permutedims(a, (2, 1))
-Base.dropdims(a::Tensor; dims) =
-    all(d -> size(a, d) == 1, dims) ? squeeze(a, dims) : throw(ArgumentError("dropdims: dims $dims of $(size(a)) are not all of size 1"))
+function Base.dropdims(a::Tensor; dims)
+    Base.all(d -> size(a, d) == 1, dims) ||
+        throw(ArgumentError("dropdims: dims $dims of $(size(a)) are not all of size 1"))
+    return squeeze(a, dims)
+end
 Base.reverse(a::Tensor; dims=ntuple(identity, ndims(a))) = flip(a, dims...)
 Base.circshift(a::Tensor, shifts) = roll(a, shifts; dims=ntuple(identity, length(shifts)))
+Base.repeat(a::Tensor, counts::Integer...) =
+    repeat(lifted(a, length(counts)), counts..., ntuple(_ -> 1, Base.max(0, ndims(a) - length(counts)))...)
 "With trailing dims of size 1, until they are n."
 lifted(a, n) = ndims(a) < n ? reshape(a, size(a)..., ntuple(_ -> 1, n - ndims(a))...) : a
 Base.cat(a::Tensor, more::Tensor...; dims::Integer) = cat([lifted(x, dims) for x in (a, more...)], dims)
-Base.vcat(a::Tensor, more::Tensor...) = cat(a, more...; dims=1)
-Base.hcat(a::Tensor, more::Tensor...) = cat(a, more...; dims=2)
+Base.vcat(a::Tensor, more::Tensor...) = Base.cat(a, more...; dims=1)
+Base.hcat(a::Tensor, more::Tensor...) = Base.cat(a, more...; dims=2)
 function Base.hvcat(rows::Tuple{Vararg{Int}}, all::Tensor...)
-    ends = cumsum([rows...])
+    ends = Base.cumsum([rows...])
     return vcat((hcat(all[last-n+1:last]...) for (n, last) in zip(rows, ends))...)
 end
-
-# ---- reductions, linear algebra ----
-
-Base.maximum(a::Tensor; dims=:) = dims isa Colon ? max(a) : amax(a; dims=dims)
-Base.minimum(a::Tensor; dims=:) = dims isa Colon ? min(a) : amin(a; dims=dims)
-# Base's f(function, array) must not be meant by a list of dims.
-for f in (:(Base.sum), :(Base.prod), :(Base.any), :(Base.all), :(Statistics.mean), :(Base.maximum), :(Base.minimum))
-    @eval $f(a::Tensor, dims::AbstractArray; kw...) = $f(a, Tuple(dims); kw...)
-    @eval $f(g::Function, a::Tensor; kw...) = $f(dotted(g, a); kw...)
+if isdefined(Base, :stack)  # from Julia 1.9 on
+    Base.stack(list::AbstractVector{Tensor}; dims=:) =
+        stack(list, dims isa Colon ? ndims(list[1]) + 1 : dims)
 end
+
+# ---- reductions: to a tensor without dims or, with dims, to one that keeps them with size 1 ----
+
+const Dims = Union{Colon, Ints}
+function reduced(f, a, dims)
+    dims isa Colon && return f(a)
+    dims isa Integer && return f(a; dims=dims)
+    return foldl((t, d) -> f(t; dims=d), dims; init=a)
+end
+Base.sum(a::Tensor; dims::Dims=:) = sum(a; dims=dims)
+Base.prod(a::Tensor; dims::Dims=:) = reduced(prod, a, dims)
+Base.maximum(a::Tensor; dims::Dims=:) = dims isa Colon ? max(a) : amax(a; dims=dims)
+Base.minimum(a::Tensor; dims::Dims=:) = dims isa Colon ? min(a) : amin(a; dims=dims)
+Statistics.mean(a::Tensor; dims::Dims=:) = mean(a; dims=dims)
+for f in (:var, :std)
+    @eval Statistics.$f(a::Tensor; dims::Dims=:, corrected::Bool=true) =
+        $f(a; dims=dims, correction=corrected ? 1 : 0)
+end
+for f in (:any, :all)  # to a Bool without dims
+    @eval function Base.$f(a::Tensor; dims::Dims=:)
+        eltype(a) === Bool || throw(TypeError($(QuoteNode(f)), "", Bool, a))
+        return dims isa Colon ? item($f(a)) : $f(a; dims=dims)
+    end
+end
+for f in (:(Base.sum), :(Base.prod), :(Base.maximum), :(Base.minimum), :(Base.any), :(Base.all),
+          :(Statistics.mean))
+    @eval $f(g::Function, a::Tensor; options...) = $f(dotted(g, a); options...)
+end
+Base.map(f, a::Tensor, more::Tensor...) = copy(Base.Broadcast.broadcasted(f, a, more...))
 for f in (:cumsum, :cumprod)
-    @eval Base.$(Symbol(f, "!"))(out::Tensor, a::Tensor; dims=only_dim(a)) = $f(a; dims=dims, out=out)
+    @eval Base.$f(a::Tensor; dims::Integer=only_dim(a)) = $f(a, dims)
+    @eval Base.$(Symbol(f, "!"))(out::Tensor, a::Tensor; dims::Integer=only_dim(a)) =
+        $f(a, dims; out=out)
 end
-Base.map(f, a::Tensor, more::Tensor...) = dotted(f, a, more...)
-LinearAlgebra.norm(a::Tensor, p::Real; kw...) = norm(a; p=p, kw...)
-LinearAlgebra.normalize(a::Tensor, p::Real=2) = a / norm(a, p)
+
+# ---- order ----
+
+Base.sort(a::Tensor; dims::Integer=only_dim(a), rev::Bool=false) =
+    sort(a, dims; descending=rev, stable=true).values
+Base.sort!(a::Tensor; options...) = copy!(a, Base.sort(a; options...))
+Base.sortperm(a::Tensor; options...) = sortperm(Array(a); options...)
+Base.unique(a::Tensor) = tensor(Base.unique(Array(a)); device=device(a))
+
+# ---- linear algebra ----
+
+LinearAlgebra.norm(a::Tensor, p::Real=2) = norm(reshape(a, :), p)
+LinearAlgebra.normalize(a::Tensor, p::Real=2) = a / LinearAlgebra.norm(a, p)
+LinearAlgebra.dot(a::Tensor, b::Tensor) = ndims(a) == ndims(b) == 1 ? dot(a, b) : sum(a .* b)
 LinearAlgebra.diag(a::Tensor, k::Integer=0) = diagonal(a; offset=k)
 LinearAlgebra.tr(a::Tensor) = sum(diagonal(a))
+LinearAlgebra.tril(a::Tensor, k::Integer=0) = tril(a, k)
+LinearAlgebra.triu(a::Tensor, k::Integer=0) = triu(a, k)
 LinearAlgebra.mul!(out::Tensor, a::Tensor, b::Tensor) = matmul(a, b; out=out)
 for op in (:+, :-, :*)
     @eval Base.$op(a::Tensor, b::AbstractArray) = $op(a, Tensor(b))
     @eval Base.$op(a::AbstractArray, b::Tensor) = $op(Tensor(a), b)
 end
-
-Base.stride(a::Tensor, d::Integer) = strides(a)[d]
-Base.summary(io::IO, a::Tensor) = print(io, Base.dims2string(size(a)), " Tensor of ", eltype(a))
+LinearAlgebra.det(a::Tensor) = throw(ArgumentError("tt has no determinant: det(Array(t))"))

@@ -21,7 +21,7 @@ function backward(tensors; gradients=nothing, retain_graph=nothing, create_graph
 end
 
 """
-    grad(outputs, inputs; grad_outputs, retain_graph, create_graph=false, allow_unused=false)
+    TT.grad(outputs, inputs; grad_outputs, retain_graph, create_graph=false, allow_unused=false)
 
 The gradients of outputs (a tensor or several) with respect to inputs: one if inputs is a tensor, else a vector.
 """
@@ -40,58 +40,174 @@ end
 
 function with_grad(f, on)
     previous = set_grad_enabled!(on)
-    try f() finally set_grad_enabled!(previous) end
+    try
+        return f()
+    finally
+        set_grad_enabled!(previous)
+    end
 end
-"no_grad() do … end: operators inside record no gradients. A mode of this task: others, also those begun inside, record."
+"""
+    no_grad() do … end
+
+Operators inside are not recorded for gradients. This is a mode of the task: other tasks, also those
+that begin inside, record.
+"""
 no_grad(f) = with_grad(f, false)
-"enable_grad() do … end: operators inside record gradients, also within no_grad."
+"`TT.enable_grad() do … end`: operators inside are recorded, also within `no_grad`."
 enable_grad(f) = with_grad(f, true)
 
-"detect_anomaly() do … end: a backward fails at the first operator whose gradient has nan, and names it."
+"""
+    TT.detect_anomaly() do … end
+
+A backward inside fails at the first operator whose gradient has a nan, and names it.
+"""
 function detect_anomaly(f)
     previous = set_anomaly_enabled!(true)
-    try f() finally set_anomaly_enabled!(previous) end
+    try
+        return f()
+    finally
+        set_anomaly_enabled!(previous)
+    end
 end
 
 # ---- nodes ----
 
 "The nodes of its inputs; nothing for a leaf or no gradient."
 next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
-"Before the formula, on the gradients of the outputs; `register_hook`: after it, on those of the inputs."
+"Calls f(gradients of the outputs) before n's formula; `TT.register_hook`: after it, on the inputs'."
 register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 1)
 register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 0)
 show_live(io, n::Node) = print(io, "<", name(n), " node>")
 
-# ---- functions of the host ----
+# ---- gradients of functions ----
 
 """
-    f = CustomFunction(forward, backward; outputs=1, name="function")
-    y = f(x…)
+    TT.gradient(f, x…)
 
-`forward(c, x…)` computes without recording and may keep tensors by `save_for_backward(c, t…)`; `backward(c, grads…)`, gets them by
-`saved_tensors(c)`, returns one gradient (or nothing) per input.
+The gradients of f(x…), a tensor without dims, one for each x: a tensor for a tensor, a number for a
+number, an array for an array of numbers. Anything else, as a module or a struct of one's own, has a
+vector of gradients beside `TT.parameters(x)`. What f does not use has the gradient `nothing`.
+"""
+gradient(f, x...) = withgradient(f, x...).grad
+
+"`TT.withgradient(f, x…)`: the value of f(x…) beside the gradients, as (val = …, grad = …)."
+function withgradient(f, x...)
+    inputs = map(traced, x)
+    value = enable_grad(() -> f(inputs...))
+    value isa Tensor && is_number(value) ||
+        throw(ArgumentError("gradient: the function must return a tensor without dims, not " *
+                            (value isa Tensor ? "one of size $(size(value))" : "a $(typeof(value))")))
+    wanted = Tensor[]
+    foreach(i -> append!(wanted, differentiated(i)), inputs)
+    found = isempty(wanted) || !value.requires_grad ? [nothing for _ in wanted] :
+        grad(value, wanted; allow_unused=true)
+    left = Iterators.Stateful(found)
+    return (val = detach(value), grad = map((i, x) -> as_given(x, collect(Iterators.take(left, length(differentiated(i))))), inputs, x))
+end
+"What f sees of x."
+traced(x::Tensor) = requires_grad!(detach(x))
+traced(x::Union{Number, AbstractArray{<:Number}}) = tensor(x; requires_grad=true)
+traced(x) = x
+differentiated(x::Tensor) = [x]
+differentiated(x) = parameters(x)
+"The gradients that were found for x, as x is given."
+as_given(x::Tensor, found) = found[1]
+as_given(x::Number, found) = found[1] === nothing ? nothing : item(found[1])
+as_given(x::AbstractArray{<:Number}, found) = found[1] === nothing ? nothing : Array(found[1])
+as_given(x, found) = found
+
+"""
+    TT.parameters(x)
+
+The tensors in x that require gradients, each once: parameters of modules, and leaves in tuples,
+arrays, Dicts, closures and fields of any struct.
+"""
+function parameters(x)
+    found, seen = Tensor[], Set{Ptr{Cvoid}}()
+    function add(t::Tensor)
+        h = handle_of(t)
+        is_leaf(t) && requires_grad(t) && !(h in seen) || return
+        push!(seen, h)
+        push!(found, t)
+    end
+    add(m::Module) = foreach(add, parameters(m))
+    foreach_part(add, x)
+    return found
+end
+
+# ---- functions with gradients of their own ----
+
+"""
+    f = TT.CustomFunction(; name="function") do x…
+        y = …
+        pullback(dy…) = (dx…,)
+        return y, pullback
+    end
+
+A function with a rule for its gradient, as a ChainRules `rrule`: called as f(x…) with arguments of
+any kind, it returns y, a tensor or a tuple of tensors. The pullback takes the gradient of each
+tensor in y and returns one gradient, or `nothing`, for each x. Nothing inside is recorded, but what
+the pullback computes is, under `create_graph=true`.
+
+    f = TT.CustomFunction(forward, backward; outputs=1, name="function")
+
+The same in two parts: `forward(c, x…)` may keep tensors by `TT.save_for_backward(c, t…)`, and
+`backward(c, dy…)` gets them by `TT.saved_tensors(c)`.
 """
 struct CustomFunction
     forward::Any
-    backward::Any
+    backward::Any  # nothing: forward gives the pullback
     outputs::Int
     name::String
 end
-CustomFunction(forward, backward; outputs=1, name="function") = CustomFunction(forward, backward, outputs, name)
+CustomFunction(forward, backward; outputs=1, name="function") =
+    CustomFunction(forward, backward, outputs, name)
+CustomFunction(rule; name="function") = CustomFunction(rule, nothing, 0, name)
 
-function (f::CustomFunction)(inputs::Tensor...)
-    poll()
-    call = (forward = f.forward, backward = f.backward, n_saved = Ref(0))
-    outs = fill(C_NULL, f.outputs)
-    def = Ref(C.tt_function_def(sizeof(C.tt_function_def), pointer(f.name), keep(call), ENTRY[:function_forward], ENTRY[:function_backward], DROP[]))
-    check(GC.@preserve f inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs), outs, length(outs)))
-    return f.outputs == 1 ? wrap(outs[1]) : map(wrap, (outs...,))
+function (f::CustomFunction)(x...; options...)
+    f.backward === nothing && return apply_rule(f, x, options)
+    forward(c, tensors...) = f.forward(c, with_tensors(x, tensors)...; options...)
+    backward(c, grads...) = of_tensors_only(f.name, x, f.backward(c, grads...))
+    outs = apply_function(f.name, forward, backward, x, f.outputs)
+    return f.outputs == 1 ? outs[1] : outs
 end
+function apply_rule(f, x, options)
+    y, pullback = no_grad(() -> f.forward(x...; options...))
+    ys = y isa Tensor ? (y,) : y
+    # C's results are other tensors than those that the pullback may hold: else neither would end.
+    outs = apply_function(f.name, (c, _...) -> map(detach, ys),
+                          (c, grads...) -> of_tensors_only(f.name, x, pullback(grads...)), x, length(ys))
+    return y isa Tensor ? outs[1] : outs
+end
+
+"x with these tensors in the places of its own."
+with_tensors(x, tensors) = (left = Iterators.Stateful(tensors); map(a -> a isa Tensor ? popfirst!(left) : a, x))
+"Of the gradients for x those for its tensors."
+function of_tensors_only(name, x, grads)
+    grads isa Union{Tuple, AbstractVector} || (grads = (grads,))
+    length(grads) == length(x) ||
+        throw(ArgumentError("the gradient of $name must have $(length(x)) parts, not $(length(grads))"))
+    return Tuple(g for (a, g) in zip(x, grads) if a isa Tensor)
+end
+
+function apply_function(name, forward, backward, x, n)
+    poll()
+    inputs = filter(a -> a isa Tensor, collect(Any, x))
+    call = (forward = forward, backward = backward, n_saved = Ref(0))
+    outs = fill(C_NULL, n)
+    def = Ref(C.tt_function_def(sizeof(C.tt_function_def), pointer(name), hold(call),
+                                ENTRY[:function_forward], ENTRY[:function_backward], DROP[]))
+    check(GC.@preserve name inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs), outs, n))
+    return map(wrap, (outs...,))
+end
+"Keeps tensors, from within the forward of a CustomFunction for its backward."
 function save_for_backward(c::FunctionContext, tensors::Union{Tensor, Nothing}...)
     check(GC.@preserve tensors C.tt_function_save(ctx(), c.h, handles(tensors), length(tensors)))
     c.n_saved[] += length(tensors)
     return
 end
+"What `TT.save_for_backward` has kept."
 function saved_tensors(c::FunctionContext)
-    return [wrap_or_nothing(handle_out(o -> C.tt_function_saved(ctx(), c.h, i - 1, o))) for i in 1:c.n_saved[]]
+    saved(i) = wrap_or_nothing(handle_out(o -> C.tt_function_saved(ctx(), c.h, i - 1, o)))
+    return [saved(i) for i in 1:c.n_saved[]]
 end

@@ -1,6 +1,10 @@
-# What C's callbacks into Julia (gen/callbacks.jl) are made of; the Julia function stands behind the key (array.jl: keep).
+# What C's callbacks into Julia (gen/callbacks.jl) are made of. C holds a key (array.jl: hold) of the
+# Julia function.
 
-"Runs body; what it throws waits in the ctx until the call that led here fails. The task stays on its thread meanwhile."
+"""
+Runs body. What it throws is kept in the ctx until the C call that led here fails. The task stays on
+its thread meanwhile, as C's frames are on its stack.
+"""
 function guarded(body)
     task = current_task()
     sticky, task.sticky = task.sticky, true
@@ -14,34 +18,56 @@ function guarded(body)
     end
 end
 
-"Where in a callback the last exception came from, of those that callbacks of this task have thrown."
+"The stack trace of the last exception that a callback of this task has thrown."
 callback_trace() = stacktrace(task_ctx().trace)
 
 const Pointers = Ptr{Ptr{Cvoid}}
 borrow_or_nothing(h) = h == C_NULL ? nothing : borrow(h)
 borrowed(list::Pointers, n) = ntuple(i -> borrow_or_nothing(unsafe_load(list, i)), Int(n))
 
-"Writes an owned handle into C's results; nothing for nothing."
+"Writes a result of a callback, with a reference of its own; `nothing` leaves the place empty."
 function give(list::Pointers, i, t, what)
     t === nothing && return
     t isa Tensor || throw(ArgumentError("$what must return tensors or nothing, not $(typeof(t))"))
     C.tt_tensor_retain(t)
     unsafe_store!(list, handle_of(t), i)
 end
-"The results of a callback: one tensor or as many as C wants; where it asks how many (n_given), at most so many."
+"""
+Writes the results of a callback: one tensor, or a list of n. Where C asks for their number
+(n_given), n is the largest.
+"""
 function give_all(list::Pointers, n, found, what, n_given=C_NULL)
     found === nothing && return
     found = found isa Tensor ? (found,) : found
-    n_given == C_NULL ? length(found) == n || throw(ArgumentError("$what must return $n tensors or nothing, not $(length(found))")) :
-        length(found) <= n || throw(ArgumentError("$what returned $(length(found)) tensors: at most $n"))
-    foreach(i -> give(list, i, found[i], what), 1:length(found))
-    n_given == C_NULL || unsafe_store!(n_given, length(found))
+    count = length(found)
+    if n_given == C_NULL
+        count == n ||
+            throw(ArgumentError("$what must return $n tensors or nothing, not $count"))
+    else
+        count <= n || throw(ArgumentError("$what returned $count tensors: at most $n"))
+        unsafe_store!(n_given, count)
+    end
+    foreach(i -> give(list, i, found[i], what), 1:count)
 end
 
-# A device may leave an operator to tt.
-struct Declined end
-give_unless_declined(list, n, found, what) = found === missing ? Declined() : give_all(list, n, found, what)
-pointer_or_null(body) = try Ptr{Cvoid}(body()) catch; C_NULL end
+struct Declined end  # a device leaves an operator to tt
+give_unless_declined(list, n, found, what) =
+    found === missing ? Declined() : give_all(list, n, found, what)
+function pointer_or_null(body)
+    try
+        return Ptr{Cvoid}(body())
+    catch
+        return C_NULL
+    end
+end
+
+"What the copy of a module of Julia's runs."
+function copy_of(call)
+    call.value === nothing ||
+        throw(ArgumentError("a $(typeof(call.value)) as a module cannot be copied, as it would " *
+                            "share its tensors: make it by nn.custom"))
+    return call
+end
 
 "The running call of a custom function, in its forward and its backward."
 struct FunctionContext
@@ -49,11 +75,12 @@ struct FunctionContext
     n_saved::Ref{Int}
 end
 
-const BACKENDS = Any[]  # none goes: memory is freed in the middle of a collection, too, when KEPT must not be asked
+# Backends stay: they free memory in finalizers, too, which must not wait for the lock of HELD.
+const BACKENDS = Any[]
 backend(key) = BACKENDS[UInt(key)]
 const DROP = Ref{Ptr{Cvoid}}(C_NULL)
 
-"Of a registered hook: remove!(hook) ends it."
+"A registered hook: `TT.remove!(hook)` ends it."
 struct Hook
     owner::Handle
     remove::Any
@@ -64,6 +91,6 @@ remove!(h::Hook) = (check(h.remove(ctx(), h.owner, h.id)); poll(); nothing)
 function hook(register, remove, owner, entry, f, before...)
     poll()
     id = Ref(Int64(0))
-    check(register(ctx(), owner, before..., ENTRY[entry], keep(f), DROP[], id))
+    check(register(ctx(), owner, before..., ENTRY[entry], hold(f), DROP[], id))
     return Hook(owner, remove, id[])
 end

@@ -1,26 +1,28 @@
-# Errors of libtt as exceptions; what is wrong before C is called is an ArgumentError, BoundsError, MethodError or TypeError.
+# Errors of libtt as exceptions. What is found before C is called is an ArgumentError, BoundsError,
+# DimensionMismatch, MethodError or TypeError.
 
 """
-A failed call of tt: `op`, `arg` and `arg_index` (from 0; -1: not one argument) name what was wrong, `shapes` and `dtypes` are those that did
-not fit, `cause` is the error inside a callback. `message` speaks as C does: its dims and indices count from 0.
+A call of tt that failed. `op`, `arg` and `arg_index` name the operator and the argument (counted
+from 0; -1: no single one), `shapes` and `dtypes` are those that do not match, and `cause` is the
+error inside a callback. In `message`, dims and indices count from 0, as in C.
 """
 abstract type Error <: Exception end
 
 const ERRORS = Dict{Int32, DataType}()
 for (name, what, codes) in [
-        (:InvalidArgumentError, "A value outside its domain.", [C.TT_INVALID_ARG, C.TT_UNSUPPORTED_OPTION]),
-        (:ShapeError, "Shapes that do not fit each other or the operator.", [C.TT_SHAPE]),
-        (:DtypeError, "A dtype that the operator does not take.", [C.TT_DTYPE]),
-        (:DeviceError, "Tensors on different devices, or a device that is not there.", [C.TT_DEVICE]),
-        (:OutOfRangeError, "An index or a dim out of range.", [C.TT_INDEX]),
-        (:OutOfMemory, "The allocator or the memory limit said no.", [C.TT_OOM]),
+        (:InvalidArgumentError, "An argument has a value that is not allowed.", [C.TT_INVALID_ARG, C.TT_UNSUPPORTED_OPTION]),
+        (:ShapeError, "Shapes do not match each other or the operator.", [C.TT_SHAPE]),
+        (:DtypeError, "The operator does not take this dtype.", [C.TT_DTYPE]),
+        (:DeviceError, "Tensors are on different devices, or a device does not exist.", [C.TT_DEVICE]),
+        (:OutOfRangeError, "An index or a dim is out of range.", [C.TT_INDEX]),
+        (:OutOfMemory, "The allocator failed, or the memory limit was reached.", [C.TT_OOM]),
         (:FileError, "Reading or writing failed.", [C.TT_IO]),
-        (:FormatError, "A file that is not what it should be.", [C.TT_FORMAT]),
-        (:UnimplementedError, "A valid call that tt has no kernel or formula for.", [C.TT_NOT_IMPLEMENTED]),
-        (:HandleError, "An object that was freed.", [C.TT_BAD_HANDLE]),
-        (:AutogradError, "A graph that was freed, a saved tensor that was overwritten, an in-place write to a leaf …", [C.TT_AUTOGRAD]),
-        (:CancelledError, "The cancel token was set.", [C.TT_CANCELLED]),
-        (:CallbackError, "A callback failed without an exception of Julia.", [C.TT_CALLBACK]),
+        (:FormatError, "A file does not have the expected format.", [C.TT_FORMAT]),
+        (:UnimplementedError, "tt has no kernel or no gradient formula for this call.", [C.TT_NOT_IMPLEMENTED]),
+        (:HandleError, "The object was freed.", [C.TT_BAD_HANDLE]),
+        (:AutogradError, "A graph was freed, a saved tensor overwritten, or a leaf written in place.", [C.TT_AUTOGRAD]),
+        (:CancelledError, "The call was cancelled.", [C.TT_CANCELLED]),
+        (:CallbackError, "A callback failed without a Julia exception.", [C.TT_CALLBACK]),
         (:InternalError, "Any other status.", [C.TT_BUFFER_TOO_SMALL, C.TT_ABI, C.TT_INTERNAL])]
     @eval begin
         @doc $what struct $name <: Error
@@ -39,9 +41,9 @@ end
 
 text(p) = p == C_NULL ? "" : unsafe_string(p)
 
-"The exception that says what a tt_error says."
+"The exception for a tt_error."
 function exception_of(record::C.tt_error)
-    shapes = [collect(Int, record.shape[i][1:min(record.ndim[i], 8)]) for i in 1:2 if record.ndim[i] >= 0]
+    shapes = [collect(Int, record.shape[i][1:Base.min(record.ndim[i], 8)]) for i in 1:2 if record.ndim[i] >= 0]
     dtypes = Type[DTYPES[d] for d in record.dtype if d != 0]
     cause = record.cause == C_NULL ? nothing : exception_of(unsafe_load(record.cause))
     kind = get(ERRORS, record.code, InternalError)
@@ -49,12 +51,18 @@ function exception_of(record::C.tt_error)
 end
 
 function Base.showerror(io::IO, e::Error)
-    print(io, "TT.", nameof(typeof(e)), ": ", isempty(e.op) || startswith(e.message, e.op * ":") ? "" : e.op * ": ", e.message)
-    e isa OutOfRangeError && occursin(r"\d", replace(e.message, r"\"[^\"]*\"" => "")) && print(io, " (here dims and indices count from 0, as in C)")
-    e.cause === nothing || print(io, "\n  caused by ")
-    e.cause === nothing || showerror(io, e.cause)
+    names_op = isempty(e.op) || startswith(e.message, e.op * ":")
+    print(io, "TT.", nameof(typeof(e)), ": ", names_op ? "" : e.op * ": ", e.message)
+    unquoted = replace(e.message, r"\"[^\"]*\"" => "")
+    e isa OutOfRangeError && occursin(r"\d", unquoted) &&
+        print(io, " (here dims and indices count from 0, as in C)")
+    if e.cause !== nothing
+        print(io, "\n  caused by ")
+        showerror(io, e.cause)
+    end
 end
 
-@noinline throw_freed(what, how="was freed") = throw(HandleError(C.TT_BAD_HANDLE, "", "", -1, "this $what $how", [], [], nothing))
-"What constants of precompiled packages have lost."
-@noinline throw_lost(what) = throw_freed(what, "is a constant of a precompiled package, which cannot keep its memory: make it in __init__")
+@noinline function throw_freed(what)
+    message = "this $what was freed, or is a constant of a precompiled package: make it in __init__"
+    throw(HandleError(C.TT_BAD_HANDLE, "", "", -1, message, [], [], nothing))
+end

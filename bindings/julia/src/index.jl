@@ -1,20 +1,36 @@
-# t[…]: integers, ranges, :, .., nothing (a new dim), arrays of indices or of Bool, index and mask tensors.
+# t[…]: integers, ranges, :, .., nothing (a new dim), arrays of indices or of Bool, index and mask
+# tensors. One index of a tensor of several dims counts its elements by columns, as in Julia's arrays.
 
 const Sliced = Union{Colon, AbstractRange{<:Integer}, Integer}
 
 "How many dims of the tensor an index stands for."
-spans(i) = i === nothing || i isa Ellipsis ? 0 : i isa Tensor && eltype(i) === Bool ? ndims(i) : i isa AbstractArray{Bool} ? ndims(i) : 1
+spans(i::Union{Nothing, Ellipsis}) = 0
+spans(i::AbstractArray{Bool}) = ndims(i)
+spans(i::Tensor) = eltype(i) === Bool ? ndims(i) : 1
+spans(i) = 1
 
-# CartesianIndex stands for its integers; the rest of the dims, if `..` leaves some.
+"The indices, of which CartesianIndex stands for its integers, and how many dims `..` leaves whole."
 function spread(a::Tensor, index)
     flat = Any[]
     foreach(i -> i isa CartesianIndex ? append!(flat, Tuple(i)) : push!(flat, i), index)
-    rest = ndims(a) - sum(Int[spans(i) for i in flat])
+    rest = ndims(a) - Base.sum(Int[spans(i) for i in flat])
     dots = count(i -> i isa Ellipsis, flat)
     dots > 1 && throw(ArgumentError("only one .. among the indices"))
-    rest < 0 || rest > 0 && dots == 0 ?
-        throw(ArgumentError("a tensor of $(ndims(a)) dims takes so many indices, not $(ndims(a) - rest): t[i, ..] leaves the others whole")) : nothing
+    rest == 0 || rest > 0 && dots == 1 ||
+        throw(ArgumentError("a tensor of $(ndims(a)) dims takes so many indices, not " *
+                            "$(ndims(a) - rest): t[i, ..] leaves the others whole"))
     return flat, rest
+end
+
+is_linear(a, index) =
+    length(index) == 1 && ndims(a) != 1 && spans(index[1]) == 1 &&
+    index[1] isa Union{Integer, Colon, AbstractArray{<:Integer}}
+"The element numbers i of a tensor of this size as an index of all dims."
+function cartesian(a, i)
+    places = CartesianIndices(size(a))
+    Base.all(k -> within(length(a), k), i) || wrong_index(a, i)
+    i isa Integer && return Tuple(places[i])
+    return ntuple(d -> Tensor(Int64[places[k][d] - 1 for k in i]), ndims(a))
 end
 
 wrong_index(a, index) = throw(BoundsError(a, index))
@@ -28,11 +44,13 @@ c_index(a, i::Nothing, n, kept) = bare_index(C.TT_IDX_NONE)
 c_index(a, i::Ellipsis, n, kept) = bare_index(C.TT_IDX_ELLIPSIS)
 c_index(a, i::Colon, n, kept) = slice_index(0, 0, 0, 0)
 c_index(a, i::Bool, n, kept) = throw(ArgumentError("a Bool is no index"))
-c_index(a, i::Integer, n, kept) = within(n, i) ? C.tt_index(C.TT_IDX_INT, 1, i - 1, 0, 0, C_NULL) : wrong_index(a, i)
+c_index(a, i::Integer, n, kept) =
+    within(n, i) ? C.tt_index(C.TT_IDX_INT, 1, i - 1, 0, 0, C_NULL) : wrong_index(a, i)
 function c_index(a, i::AbstractRange{<:Integer}, n, kept)
     isempty(i) && return slice_index(0, 0, 1, 7)
     within(n, first(i)) && within(n, last(i)) || wrong_index(a, i)
-    return step(i) > 0 ? slice_index(first(i) - 1, last(i), step(i), 7) : c_index(a, collect(i), n, kept)
+    step(i) < 0 && return c_index(a, collect(i), n, kept)
+    return slice_index(first(i) - 1, last(i), step(i), 7)
 end
 function c_index(a, i::Tensor, n, kept)
     push!(kept, i)
@@ -40,7 +58,7 @@ function c_index(a, i::Tensor, n, kept)
 end
 c_index(a, i::AbstractArray{Bool}, n, kept) = c_index(a, Tensor(Array{Bool}(i)), n, kept)
 function c_index(a, i::AbstractArray{<:Integer}, n, kept)
-    all(k -> within(n, k), i) || wrong_index(a, i)
+    Base.all(k -> within(n, k), i) || wrong_index(a, i)
     return c_index(a, Tensor(Int64.(i) .- 1), n, kept)
 end
 c_index(a, i, n, kept) = throw(ArgumentError("a $(typeof(i)) is no index of a tensor"))
@@ -60,32 +78,54 @@ end
 
 is_list(i) = i isa AbstractArray && !(i isa AbstractRange && step(i) > 0)
 
-"Lists of indices choose independently, as in arrays (the tensors that are indices go together, as in PyTorch)."
+"""
+    t[index…]
+
+A view where the indices are integers and ranges, else a copy. Lists of indices choose
+independently, as in arrays; tensors of indices, which count from 0, go together, as in PyTorch.
+"""
 function Base.getindex(a::Tensor, index...)
     isempty(index) && return item(a)
-    if count(is_list, index) > 1
-        flat, rest = spread(a, index)
-        d = 1
-        for (k, i) in enumerate(flat)
-            if is_list(i) && spans(i) == 1
-                all_before = ntuple(_ -> Colon(), d - 1)
-                a, flat[k] = a[all_before..., i, ..], Colon()
-            end
-            d += i isa Ellipsis ? rest : spans(i)
-        end
-        return a[flat...]
+    if is_linear(a, index)
+        i = index[1]
+        return i isa Colon ? vec(a) : a[cartesian(a, i)...]
     end
+    count(is_list, index) > 1 && return choose_apart(a, index)
     o = Ref{Ptr{Cvoid}}()
     with_index(list -> check(C.tt_index_get(ctx(), a, list, length(list), o)), a, index)
     return wrap(o[])
 end
 
+"Several lists: one dim after another."
+function choose_apart(a, index)
+    flat, rest = spread(a, index)
+    d = 1
+    for (k, i) in enumerate(flat)
+        if is_list(i) && spans(i) == 1
+            all_before = ntuple(_ -> Colon(), d - 1)
+            a, flat[k] = a[all_before..., i, ..], Colon()
+        end
+        d += i isa Ellipsis ? rest : spans(i)
+    end
+    return a[flat...]
+end
+
+value_for(a, x::Tensor) = x
+value_for(a, x::Number) = number_tensor(x, a)
+value_for(a, x) = to(Tensor(x); dtype=eltype(a))
+
 function Base.setindex!(a::Tensor, x, index...)
-    value = x isa Tensor ? x : x isa Number ? number_tensor(x, a) : to(Tensor(x); dtype=eltype(a))
+    value = value_for(a, x)
     isempty(index) && return copy!(a, value)
+    if is_linear(a, index)
+        i = index[1]
+        index = cartesian(a, i isa Colon ? (1:length(a)) : i)
+    end
     lists = findall(is_list, collect(Any, index))
     if length(lists) > 1
-        lists == lists[1]:lists[end] && !any(i -> i isa Tensor, index) || throw(ArgumentError("lists of indices in an assignment must stand side by side, without index tensors"))
+        lists == lists[1]:lists[end] && !Base.any(i -> i isa Tensor, index) ||
+            throw(ArgumentError("lists of indices in an assignment must stand side by side, " *
+                                "without index tensors"))
         index = open_mesh(collect(Any, index), lists)
     end
     with_index(list -> check(C.tt_index_set(ctx(), a, list, length(list), value)), a, index)
@@ -97,7 +137,7 @@ function open_mesh(index, lists)
     for (k, at) in enumerate(lists)
         i = index[at]
         list = i isa AbstractArray{Bool} ? findall(i) : i
-        index[at] = reshape(collect(Int, list), ntuple(d -> d == k ? length(list) : 1, length(lists)))
+        index[at] = Base.reshape(collect(Int, list), ntuple(d -> d == k ? length(list) : 1, length(lists)))
     end
     return index
 end
@@ -106,6 +146,8 @@ Base.lastindex(a::Tensor) = length(a)
 Base.lastindex(a::Tensor, d::Integer) = size(a, d)
 Base.firstindex(a::Tensor, d::Integer=1) = 1
 function Base.dotview(a::Tensor, index...)
-    all(i -> i isa Union{Sliced, Nothing, Ellipsis, CartesianIndex} && !is_list(i), index) || throw(ArgumentError("t[list] .= x would write to a copy: t[list] = x"))
+    is_view(i) = i isa Union{Sliced, Nothing, Ellipsis, CartesianIndex} && !is_list(i)
+    Base.all(is_view, index) && !(is_linear(a, index) && !(index[1] isa Integer)) ||
+        throw(ArgumentError("t[list] .= x would write to a copy: t[list] = x"))
     return a[index...]
 end

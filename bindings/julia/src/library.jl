@@ -28,7 +28,7 @@ function open_library()
     error("TT: libtt was not found; set TT_LIBRARY to its path. Tried:\n  ", join(tried, "\n  "))
 end
 
-minor(version) = join(split(version, '.')[1:2], '.')
+minor(version) = join(Base.split(version, '.')[1:2], '.')
 
 function load_library()
     library, path = open_library()

@@ -41,7 +41,7 @@ function live()
     check(status)
     return map(rows[1:n[]]) do r
         of_tensor = r.dtype != 0
-        (kind = unsafe_string(r.kind), dtype = of_tensor ? DTYPES[r.dtype] : nothing, shape = of_tensor ? r.shape[1:min(r.ndim, 8)] : nothing,
+        (kind = unsafe_string(r.kind), dtype = of_tensor ? DTYPES[r.dtype] : nothing, shape = of_tensor ? r.shape[1:Base.min(r.ndim, 8)] : nothing,
          requires_grad = r.requires_grad != 0, count = r.count, bytes = r.bytes)
     end
 end
@@ -51,7 +51,7 @@ end
 function with_cancel(f, k::CancelToken)
     c = task_ctx()
     before = c.token
-    set(token) = (check(C.tt_ctx_set_cancel(c.h, optional(token))); c.token = token)
+    set(token) = (check(C.tt_ctx_set_cancel(c.handle, optional(token))); c.token = token)
     set(k)
     try f() finally set(before) end
 end
@@ -62,7 +62,7 @@ end
 Asks f() between two kernels, on the thread of the running call of this task: at most every 50 ms, and before other callbacks. What it throws
 ends the call. f must not change what the call works on. `nothing`: nobody is asked.
 """
-set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll_fn], keep(f), DROP[]))
+set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll_fn], hold(f), DROP[]))
 set_poll!(::Nothing) = check(C.tt_ctx_set_poll(ctx(), C_NULL, C_NULL, C_NULL))
 
 # ---- profiler, trace ----
@@ -79,7 +79,7 @@ function profile(f)
 end
 "trace(see) do … end: see(op, slot, depth) hears of every operator before it runs."
 function trace(f, see)
-    key, c = keep(see), task_ctx()
+    key, c = hold(see), task_ctx()
     check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace_fn], key))
     try
         found = f()
@@ -152,7 +152,7 @@ function register_op(schema, compute; backward=nothing)
     poll()
     text = String(schema)
     entry = backward === nothing ? C_NULL : ENTRY[:op_backward]
-    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), keep((compute = compute, backward = backward)), ENTRY[:op_compute], entry, DROP[]))
+    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), hold((compute = compute, backward = backward)), ENTRY[:op_compute], entry, DROP[]))
     check(GC.@preserve text C.tt_op_register(ctx(), def))
 end
 
@@ -182,11 +182,11 @@ from_dlpack(managed::Ptr; version::Integer=0) = wrap(handle_out(o -> C.tt_tensor
 
 # ---- the modules nn and optim ----
 
-Sequential(children::Module...) = push!(Sequential(), children...)
-ModuleList(children::Module...) = push!(ModuleList(), children...)
+Sequential(children...) = push!(Sequential(), children...)
+ModuleList(children...) = push!(ModuleList(), children...)
 function ModuleDict(first::Pair, more::Pair...)
     m = ModuleDict()
-    foreach(((name, child),) -> register_module!(m, name, child), (first, more...))
+    foreach(((name, child),) -> register_module!(m, name, as_module(child)), (first, more...))
     return m
 end
 

@@ -21,8 +21,8 @@ eval!(m::Module) = train!(m, false)
 "Moves all tensors of m; they stay the same objects."
 to!(m::Module; device=nothing, dtype=nothing) =
     (check(C.tt_module_to(ctx(), m, device === nothing ? C_NULL : Ref(device_struct(device)), dtype_code(dtype))); m)
-Base.deepcopy_internal(m::Module, seen::IdDict) = get!(() -> own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o))), seen, m)
-Base.copy(m::Module) = deepcopy(m)
+Base.copy(m::Module) = own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o)))
+Base.deepcopy_internal(m::Module, seen::IdDict) = get!(() -> copy(m), seen, m)
 
 # ---- the tree ----
 
@@ -35,7 +35,10 @@ Base.iterate(m::Module, i=1) = i > length(m) ? nothing : (m[i], i + 1)
 Base.eltype(::Type{Module}) = Module
 "name => child of each child, in order."
 named_children(m::Module) = [child_name(m, i) => m[i] for i in 1:length(m)]
-Base.push!(m::Module, children::Module...) = (foreach(x -> check(C.tt_module_append(ctx(), m, x)), children); m)
+function Base.push!(m::Module, children...)
+    foreach(x -> check(C.tt_module_append(ctx(), m, as_module(x))), children)
+    return m
+end
 
 function Base.getproperty(m::Module, name::Symbol)
     name === :training && return is_training(m)
@@ -43,14 +46,23 @@ function Base.getproperty(m::Module, name::Symbol)
     i = findfirst(i -> child_name(m, i) == path, 1:length(m))
     return i === nothing ? get_tensor(m, path) : m[i]
 end
-"m.name = tensor replaces or adds a parameter, or the buffer of that name; m.name = module a child."
+# m.name = tensor replaces or adds a parameter, or replaces the buffer of that name; m.name = module
+# replaces or adds a child.
 function Base.setproperty!(m::Module, name::Symbol, x)
-    x isa Module && return (register_module!(m, name, x); x)
-    buffers = first.(named_buffers(m))
-    String(name) in buffers ? register_buffer!(m, name, x) : register_parameter!(m, name, x)
+    if x isa Module
+        register_module!(m, name, x)
+    elseif String(name) in first.(named_buffers(m))
+        register_buffer!(m, name, x)
+    else
+        register_parameter!(m, name, x)
+    end
     return x
 end
-Base.propertynames(m::Module) = (Symbol.(first.(named_children(m)))..., Symbol.(filter(n -> !('.' in n), [first.(named_parameters(m)); first.(named_buffers(m))]))...)
+function Base.propertynames(m::Module)
+    tensors = [first.(named_parameters(m)); first.(named_buffers(m))]
+    own = filter(name -> !('.' in name), tensors)
+    return (Symbol.(first.(named_children(m)))..., Symbol.(own)...)
+end
 
 function load_state_dict!(m::Module, state; strict::Bool=true)
     opts = Ref(C.tt_module_load_state_dict_opts(C.TT_MODULE_LOAD_STATE_DICT_STRICT, strict))
@@ -67,15 +79,39 @@ end
 
 A module whose forward is a function; tensors become parameters, modules children.
 """
-function custom_module(forward, type_name::AbstractString="Module"; members...)
+custom_module(forward, type_name::AbstractString="Module"; members...) =
+    new_module(forward, type_name, nothing, members)
+function new_module(forward, type_name, value, members)
     poll()
     text = String(type_name)
-    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), keep((forward = forward,)), ENTRY[:module_forward], ENTRY[:module_copy], DROP[]))
+    held = hold((forward = forward, value = value))
+    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), held, ENTRY[:module_forward],
+                              ENTRY[:module_copy], DROP[]))
     m = own(Module, GC.@preserve text handle_out(o -> C.tt_module_new_custom(ctx(), def, o)))
     for (name, x) in members
         x isa Module ? register_module!(m, name, x) : register_parameter!(m, name, x)
     end
     return m
+end
+
+"""
+A module for a child of nn.Sequential that is none: a function, or a struct that can be called. Its
+fields that are tensors or have some become parameters and children.
+"""
+as_module(m::Module) = m
+function as_module(f)
+    T = typeof(f)
+    members = Pair{Symbol, Any}[]
+    for name in fieldnames(T)
+        x = getfield(f, name)
+        if x isa Union{Tensor, Module}
+            push!(members, name => x)
+        elseif !isempty(parameters(x))
+            push!(members, name => as_module(x))
+        end
+    end
+    value = isempty(members) ? nothing : f
+    return new_module((m, x...) -> f(x...), string(nameof(T)), value, members)
 end
 
 "The forward of a MultiheadAttention with options: (output, weights or nothing). The module's hooks do not run."

@@ -1,6 +1,8 @@
-# + - * / ^ and their dotted forms. A dotted expression is evaluated operator by operator; each is recorded like any other.
+# + - * / ^ and dotted functions. A dotted expression is evaluated operator by operator; each is
+# recorded for gradients like any other.
 
-scalar_like(t::Tensor) = ndims(t) == 0
+is_number(t::Tensor) = ndims(t) == 0
+is_number(x::Number) = true
 
 Base.:+(a::Tensor) = a
 Base.:-(a::Tensor) = neg(a)
@@ -10,27 +12,65 @@ for (op, f) in ((:+, :add), (:-, :sub))
 end
 Base.:+(a::Number, b::Tensor) = add(b, a)
 Base.:-(a::Number, b::Tensor) = rsub(b, a)
-"The matrix product, as matmul, and of a vector by a row; with a number or a 0-dim tensor the elementwise one."
-Base.:*(a::Tensor, b::Tensor) = scalar_like(a) || scalar_like(b) ? mul(a, b) :
-    ndims(a) == 1 && ndims(b) == 2 && size(b, 1) == 1 ? matmul(unsqueeze(a, 2), b) : matmul(a, b)
+
+"""
+    a * b
+
+The product of matrices, of a matrix and a vector, or of a vector and a row; with a number, or a
+tensor without dims, every element is multiplied. For elementwise products: `a .* b`.
+"""
+function Base.:*(a::Tensor, b::Tensor)
+    (is_number(a) || is_number(b)) && return mul(a, b)
+    column_by_row = ndims(a) == 1 && ndims(b) == 2 && size(b, 1) == 1
+    return matmul(column_by_row ? unsqueeze(a, 2) : a, b)
+end
 Base.:*(a::Tensor, b::Number) = mul(a, b)
 Base.:*(a::Number, b::Tensor) = mul(b, a)
 Base.:/(a::Tensor, b::Number) = div(a, b)
-Base.:/(a::Union{Tensor, Number}, b::Tensor) = scalar_like(b) ? div(a, b) : throw(ArgumentError("there is no matrix division: ./ divides elementwise"))
+Base.:/(a::Union{Tensor, Number}, b::Tensor) =
+    is_number(b) ? div(a, b) : throw(ArgumentError("tt has no matrix division: ./ is elementwise"))
+Base.:\(a::Tensor, b::Union{Tensor, Number}) =
+    is_number(a) ? div(b, a) : throw(ArgumentError("tt solves no linear systems: Array(a) \\ Array(b)"))
+Base.:\(a::Number, b::Tensor) = div(b, a)
+
 function Base.:^(a::Tensor, p::Union{Tensor, Number})
-    scalar_like(a) && return pow(a, p)
-    p isa Integer && p > 0 || throw(ArgumentError("^ of a matrix takes a positive integer: .^ works elementwise"))
-    return p == 1 ? clone(a) : product_of(a, p)
+    is_number(a) && return pow(a, p)
+    p isa Integer && p > 0 ||
+        throw(ArgumentError("^ of a matrix takes a positive integer: .^ is elementwise"))
+    return p == 1 ? clone(a) : power(a, p)
 end
-Base.:^(a::Number, p::Tensor) = scalar_like(p) ? pow(a, p) : throw(ArgumentError("a number ^ a matrix is not there: .^ works elementwise"))
-product_of(a, n) = n == 1 ? a : (half = product_of(a, n >> 1); iseven(n) ? half * half : half * half * a)
+function power(a, p)
+    p == 1 && return a
+    half = power(a, p >> 1)
+    return iseven(p) ? half * half : half * half * a
+end
+Base.:^(a::Number, p::Tensor) =
+    is_number(p) ? pow(a, p) : throw(ArgumentError("^ takes no matrix as exponent: .^ is elementwise"))
 Base.literal_pow(::typeof(^), a::Tensor, ::Val{p}) where {p} = a ^ p
 
-"The transpose of a matrix (a view); of a vector: a row."
-Base.transpose(a::Tensor) = ndims(a) == 1 ? unsqueeze(a, 1) : ndims(a) == 2 ? t(a) : throw(ArgumentError("transpose of a tensor of $(ndims(a)) dims: name two of them, or permute"))
-LinearAlgebra.adjoint(a::Tensor) = eltype(a) <: Complex ? throw(ArgumentError("' of complex tensors is not there: transpose(a)")) : transpose(a)
+# Identity matrices: A + 2I.
+const Scaling = LinearAlgebra.UniformScaling
+identity_like(J::Scaling, a) = J.λ * one(a)
+Base.:+(a::Tensor, J::Scaling) = a + identity_like(J, a)
+Base.:+(J::Scaling, a::Tensor) = a + J
+Base.:-(a::Tensor, J::Scaling) = a - identity_like(J, a)
+Base.:-(J::Scaling, a::Tensor) = identity_like(J, a) - a
+Base.:*(a::Tensor, J::Scaling) = a * J.λ
+Base.:*(J::Scaling, a::Tensor) = a * J.λ
 
-# ---- dotted ----
+"The transpose of a matrix (a view); of a vector: a row."
+function Base.transpose(a::Tensor)
+    ndims(a) == 1 && return unsqueeze(a, 1)
+    ndims(a) == 2 && return t(a)
+    throw(ArgumentError("transpose of a tensor of $(ndims(a)) dims: TT.transpose(t, dim, dim), permutedims"))
+end
+function LinearAlgebra.adjoint(a::Tensor)
+    eltype(a) <: Complex &&
+        throw(ArgumentError("tt has no conjugate of complex tensors, and so no ': transpose(a)"))
+    return Base.transpose(a)
+end
+
+# ---- dots ----
 
 struct TensorStyle <: Base.BroadcastStyle end
 const Dotted = Base.Broadcast.Broadcasted
@@ -40,57 +80,62 @@ Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.DefaultArrayStyle{0}) = Tens
 Base.BroadcastStyle(::TensorStyle, ::Base.Broadcast.Style{Tuple}) = TensorStyle()
 Base.Broadcast.broadcastable(a::Tensor) = a
 Base.Broadcast.instantiate(b::Dotted{TensorStyle}) = b
-Base.copy(b::Dotted{TensorStyle}) = evaluate(b)
-Base.copyto!(dst::AbstractArray, b::Dotted{TensorStyle}) = copyto!(dst, Array(expand(evaluate(b), size(dst))))
-Base.Broadcast.materialize!(dst::Tensor, b::Dotted) = store!(dst, evaluate(b))
-Base.Broadcast.materialize!(dst::Tensor, x::Union{Tensor, Number}) = store!(dst, x)
-store!(dst, x::Number) = fill!(dst, x)
-store!(dst, x) = copy!(dst, x isa Tensor ? x : Tensor(x))
+function Base.copy(b::Dotted{TensorStyle})
+    found = evaluate(b)
+    return is_operand(found, b) ? clone(found) : found  # of identity.(t)
+end
+is_operand(x, b::Dotted) = Base.any(a -> is_operand(x, a), b.args)
+is_operand(x, a) = x isa Tensor && x === a
+Base.copyto!(dst::AbstractArray, b::Dotted{TensorStyle}) =
+    copyto!(dst, Array(expand(evaluate(b), size(dst))))
+Base.Broadcast.materialize!(dst::Tensor, b::Dotted) = assign!(dst, evaluate(b))
+Base.Broadcast.materialize!(dst::Tensor, x::Union{Tensor, Number}) = assign!(dst, x)
+assign!(dst, x::Number) = fill!(dst, x)
+assign!(dst, x) = copy!(dst, Tensor(x))
 
 function evaluate(b::Dotted{TensorStyle})
     args = map(evaluate, b.args)
-    out = dotted(b.f, args...)
-    foreach((given, x) -> given isa Dotted && x isa Tensor && x !== out && !among(x, given) && free!(x), b.args, args)  # nobody else has seen these
-    return out
+    return any_elements(args) ? elementwise_call(b.f, args...) : dotted(b.f, args...)
 end
-"Whether x, the value of a dotted expression, is one of its operands."
-among(x, b) = any(a -> a isa Dotted ? among(x, a) : a === x, b.args)
 evaluate(b::Dotted) = evaluate(Base.materialize(b))
 evaluate(x::Ref) = x[]
 evaluate(x::AbstractArray) = Tensor(x)
 evaluate(x::Tuple) = Tensor([x...])
 evaluate(x) = x
 
-"f.(a…) with a tensor among a. Give a method to a function of your own that is made of elementwise operators and makes a new tensor."
-dotted(f, args...) = any(a -> a isa Tensor, args) ? not_elementwise(f) : f(args...)
-not_elementwise(f) = throw(ArgumentError("$f. of a Tensor: only elementwise operators can be dotted; f.(typed(t)) works on an array"))
-
-"An operator of f.(a…; options…)."
-struct WithOptions
-    f::Any
-    options::Any
-end
-Base.Broadcast.broadcasted_kwsyntax(f, a::Union{Tensor, Dotted{TensorStyle}}, more...; options...) =
-    Base.Broadcast.broadcasted(WithOptions(f, options), a, more...)
-dotted(o::WithOptions, args...) = o.f in ELEMENTWISE ? o.f(args...; o.options...) : not_elementwise(o.f)
+# dotted(f, a…) is f.(a…) with a tensor among a.
 
 for f in ELEMENTWISE
     @eval dotted(::typeof($f), a, more...) = $f(a, more...)
 end
 
+# Functions of Base that are elementwise operators under the same name.
+const MEAN_SOMETHING_ELSE = (:div, :max, :min, :maximum, :minimum)
+const NUMERIC = Tuple(nameof(f) for f in ELEMENTWISE
+                      if Base.isexported(Base, nameof(f)) && !(nameof(f) in MEAN_SOMETHING_ELSE))
+for name in NUMERIC
+    @eval dotted(::typeof(Base.$name), a, more...) = $name(a, more...)
+end
+
 # Two operands, of which one may be a number.
 for (op, f, swapped) in DOTS
     number_first = swapped === nothing ? :($f(a, b)) : :($swapped(b, a))
-    @eval dotted(::typeof($op), a, b) = a isa Number ? (b isa Number ? $op(a, b) : $number_first) : $f(a, b)
+    @eval function dotted(::typeof($op), a, b)
+        a isa Number || return $f(a, b)
+        return b isa Number ? $op(a, b) : $number_first
+    end
 end
-of_tensors(f, x, y) = f(x isa Tensor ? x : number_tensor(x, y), y isa Tensor ? y : number_tensor(y, x))
-truncated(x, y) = div(x, y; rounding_mode="trunc")
-for (op, call) in [(:\, :(div(b, a))), (:÷, :(truncated(a, b))), (:fld, :(floor_divide(a, b))), (:%, :(of_tensors(fmod, a, b))),
-                   (:max, :(of_tensors(maximum, a, b))), (:min, :(of_tensors(minimum, a, b))), (:atan, :(of_tensors(atan2, a, b)))]
+of_tensors(f, x, y) =
+    f(x isa Tensor ? x : number_tensor(x, y), y isa Tensor ? y : number_tensor(y, x))
+for (op, call) in [(:\, :(div(b, a))), (:÷, :(div(a, b; rounding_mode="trunc"))),
+                   (:fld, :(floor_divide(a, b))), (:%, :(of_tensors(fmod, a, b))),
+                   (:max, :(of_tensors(maximum, a, b))), (:min, :(of_tensors(minimum, a, b))),
+                   (:atan, :(of_tensors(atan2, a, b)))]
     @eval dotted(::typeof(Base.$op), a, b) = a isa Number && b isa Number ? Base.$op(a, b) : $call
 end
 for op in (:+, :*, :max, :min)
-    @eval dotted(::typeof($op), a, b, c, more...) = dotted($op, dotted($op, a, b), c, more...)
+    @eval dotted(::typeof(Base.$op), a, b, c, more...) =
+        dotted(Base.$op, dotted(Base.$op, a, b), c, more...)
 end
 dotted(::typeof(+), a) = a
 dotted(::typeof(-), a) = -a
@@ -106,5 +151,79 @@ dotted(::typeof(Base.literal_pow), ::typeof(^), a, ::Val{p}) where {p} = pow(a, 
 dotted(::typeof(|>), a, f) = dotted(f, a)
 dotted(::Type{T}, a::Tensor) where {T<:Number} = to(a; dtype=T)
 for f in (:round, :floor, :ceil, :trunc)
-    @eval dotted(::typeof($f), T::Type, a::Tensor) = to($f(a); dtype=T)
+    @eval dotted(::typeof(Base.$f), T::Type, a::Tensor) = to($f(a); dtype=T)
+end
+
+# ---- functions of one's own in dots ----
+
+"""
+All elements of a tensor at once, as a dotted function of one's own sees them: they behave as one
+number, whose operators are tt's elementwise ones.
+"""
+struct Elements
+    values::Union{Tensor, Number}
+end
+Base.BroadcastStyle(::Type{Elements}) = TensorStyle()
+Base.Broadcast.broadcastable(x::Elements) = x
+Base.zero(x::Elements) = Elements(0)
+Base.one(x::Elements) = Elements(1)
+Base.show(io::IO, x::Elements) = print(io, "elements of ", x.values)
+values_in(x::Elements) = x.values
+values_in(x) = x
+
+elementwise_call(f, args...) = Elements(dotted(f, map(values_in, args)...))
+for f in ELEMENTWISE, args in (:((a::Elements,)), :((a::Elements, b::Elements)),
+                               :((a::Elements, b::Number)), :((a::Number, b::Elements)),
+                               :((a::Elements, b, c)))
+    names = [arg isa Symbol ? arg : arg.args[1] for arg in args.args]
+    @eval (::typeof($f))($(args.args...); options...) =
+        Elements($f($((:(values_in($name)) for name in names)...); options...))
+end
+for name in (filter(!=(:round), NUMERIC)..., :-, :+, :~, :!, :abs2, :inv, :float)
+    @eval Base.$name(a::Elements) = elementwise_call(Base.$name, a)
+end
+Base.round(a::Elements; digits::Integer=0) = Elements(round(a.values; decimals=digits))
+const BINARY = Tuple(unique!([map(row -> nameof(row[1]), DOTS)..., :\, :÷, :fld, :%, :max, :min, :atan]))
+for name in BINARY
+    @eval Base.$name(a::Elements, b::Elements) = elementwise_call(Base.$name, a, b)
+    @eval Base.$name(a::Elements, b::Number) = elementwise_call(Base.$name, a, b)
+    @eval Base.$name(a::Number, b::Elements) = elementwise_call(Base.$name, a, b)
+end
+Base.literal_pow(::typeof(^), a::Elements, ::Val{p}) where {p} = a ^ p
+Base.clamp(a::Elements, low, high) = elementwise_call(Base.clamp, a, low, high)
+Base.muladd(a::Elements, b::Elements, c::Elements) = a * b + c
+if !(ifelse isa Core.Builtin)  # from Julia 1.8 on
+    @eval Base.ifelse(a::Elements, b, c) = Elements(where(map(values_in, (a, b, c))...))
+end
+
+"""
+    dotted(f, a…)
+
+f.(a…) where a tensor is among a. A function without a method here is called once, with all
+elements of each tensor standing for one of them.
+"""
+function dotted(f, args...)
+    tensors = filter(a -> a isa Tensor, collect(Any, args))
+    isempty(tensors) && return f(args...)
+    found = try
+        values_in(f(map(a -> a isa Tensor ? Elements(a) : a, args)...))
+    catch e
+        throw_not_elementwise(f, e)
+    end
+    found isa Tensor && return found
+    found isa Number && return expand(Tensor(found), size(tensors[1]))
+    throw(not_elementwise(f, "it returns a $(typeof(found))"))
+end
+any_elements(args) = Base.any(a -> a isa Elements, args)
+
+not_elementwise(f, why) = ArgumentError("$f. of a Tensor: $why; $f.(typed(t)) works on an array")
+throw_not_elementwise(f, e) = rethrow()
+function throw_not_elementwise(f, e::MethodError)
+    any_elements(e.args) || rethrow()
+    by_keyword = e.args[1] isa Union{NamedTuple, Base.Iterators.Pairs}
+    throw(not_elementwise(f, "$(by_keyword ? e.args[2] : e.f) has no elementwise form"))
+end
+function throw_not_elementwise(f, e::TypeError)
+    e.got isa Elements || rethrow()
+    throw(not_elementwise(f, "it decides by one element; ifelse.(condition, a, b) chooses for each"))
 end

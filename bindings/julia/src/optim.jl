@@ -4,12 +4,15 @@
 grouped(params::Tensor) = throw(ArgumentError("params must be a list of tensors"))
 function grouped(params)
     list = collect(Any, params)
-    any(x -> x isa NamedTuple, list) && return Tensor[], list
+    Base.any(x -> x isa NamedTuple, list) && return Tensor[], list
     return Tensor[t for t in list], []
 end
 function made_optimizer(h, groups)
     opt = own(Optimizer, h)
-    foreach(g -> add_param_group!(opt, g.params; Base.structdiff(g, NamedTuple{(:params,)})...), groups)
+    for g in groups
+        values = (name => x for (name, x) in pairs(g) if name !== :params)
+        add_param_group!(opt, g.params; values...)
+    end
     return opt
 end
 function add_param_group!(opt::Optimizer, params; values...)
@@ -42,7 +45,7 @@ function Base.setproperty!(g::ParamGroup, name::Symbol, x)
     return x
 end
 function params_of(opt::Optimizer, group)
-    before = sum(Int[C.tt_optim_group_size(opt, g - 1) for g in 1:group-1])
+    before = Base.sum(Int[C.tt_optim_group_size(opt, g - 1) for g in 1:group-1])
     return [parameter(opt, before + i) for i in 1:C.tt_optim_group_size(opt, group - 1)]
 end
 described(opt::Optimizer) = "$(num_parameters(opt)) parameters, lr = $(join([g.lr for g in opt.param_groups], ", "))"
@@ -58,15 +61,14 @@ Base.getproperty(opt::Optimizer, name::Symbol) =
 One step on every parameter that has a gradient; with a function that clears the gradients, computes the loss and runs backward, the loss.
 """
 step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
-step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:optim_closure], keep(f), DROP[], o)))
+step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:optim_closure], hold(f), DROP[], o)))
 
 # (name => value) of the i-th entry of a list of C's
 function named_entry(call, out)
-    buffer = zeros_of(UInt8, 96)
+    buffer = fill(0x00, 96)
     check(call(buffer, length(buffer), out))
     return GC.@preserve buffer unsafe_string(pointer(buffer))
 end
-zeros_of(T, n) = fill(T(0), n)
 numbers_of(n, call) = Dict(begin
     out = Ref(0.0)
     named_entry((b, cap, o) -> call(i - 1, b, cap, o), out) => out[]
@@ -118,7 +120,7 @@ load_state_dict!(s::Scheduler, state) = (foreach(((name, x),) -> check(C.tt_sche
 function lambda_scheduler(call, f, opt, last_epoch)
     poll()
     by_group(epoch, group) = f isa Union{Tuple, AbstractVector} ? f[group + 1](epoch) : f(epoch)
-    return own(Scheduler, handle_out(o -> call(ctx(), opt, ENTRY[:lr_lambda_fn], keep(by_group), DROP[], last_epoch, o)))
+    return own(Scheduler, handle_out(o -> call(ctx(), opt, ENTRY[:lr_lambda_fn], hold(by_group), DROP[], last_epoch, o)))
 end
 "LambdaLR(opt) do epoch … end: the factor of the first learning rate, for all groups (or a function per group); epochs count from 0."
 LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)

@@ -46,7 +46,7 @@ end
     @test TT.is_grad_enabled()
     detect_anomaly() do
         @test TT.is_anomaly_enabled()
-        e = thrown(() -> backward(sum(sqrt(x .* 0 .- 0) .* 0)), TT.AutogradError)
+        e = thrown(() -> backward(sum(sqrt.(x .* 0 .- 0) .* 0)), TT.AutogradError)
         @test occursin("sqrt", e.message)
     end
     @test !TT.is_anomaly_enabled()
@@ -99,4 +99,78 @@ end
     thrown(() -> wrong(x), ArgumentError)
     few = CustomFunction((c, a, b) -> a .+ b, (c, g) -> g)
     thrown(() -> backward(sum(few(x, x))), ArgumentError)
+end
+
+struct Affine
+    weight::Tensor
+    bias::Tensor
+    name::String
+end
+Affine(n, m) = Affine(leaf(ones(n, m)), leaf(zeros(m)), "affine")
+(f::Affine)(x) = x * f.weight .+ f.bias
+
+@testset "gradients of functions" begin
+    x = tensor([1.0, 2])
+    g, = TT.gradient(x -> sum(x .^ 3), x)
+    @test near(g, [3, 12]) && x.grad === nothing && !x.requires_grad
+    gx, gy, gz = TT.gradient((x, y, z) -> sum(x .* y), [1.0, 2], 3.0, x)
+    @test gx == [3, 3] && gy === 3.0 && gz === nothing
+    value, (g,) = TT.withgradient(x -> sum(abs2, x), x)
+    @test value == 5 && near(g, [2, 4]) && value.requires_grad == false
+    f = Affine(2, 3)
+    (of_f,) = TT.gradient(f -> sum(f(TT.ones(4, 2; dtype=Float64))), f)
+    @test length(of_f) == 2 && near(of_f[1], fill(4, 2, 3)) && near(of_f[2], fill(4, 3))
+    layer = nn.Linear(2, 1)
+    of_layer, of_x = TT.gradient((m, x) -> sum(m(x)), layer, TT.ones(5, 2))
+    @test near(of_layer[2], [5]) && size(of_x) == (5, 2) && layer.weight.grad === nothing
+    @test TT.gradient(x -> Tensor(1.0), x) == (nothing,)
+    @test near(no_grad(() -> TT.gradient(x -> sum(x .^ 2), x))[1], [2, 4])
+    @test occursin("size (2,)", thrown(() -> TT.gradient(x -> x .* 2, x), ArgumentError).msg)
+    thrown(() -> TT.gradient(x -> 1.0, x), ArgumentError)
+    thrown(() -> TT.gradient(x -> sum(x), tensor([1, 2])), TT.Error)
+end
+
+@testset "parameters of anything" begin
+    f, layer = Affine(2, 3), nn.Linear(3, 1)
+    model = (first = f, list = Any[layer, Dict("a" => f.bias)], act = x -> x .* f.weight, n = 3, text = "t")
+    found = TT.parameters(model)
+    @test length(found) == 4 && TT.same_tensor(found[1], f.weight) && TT.same_tensor(found[3], layer.weight)
+    ring = Any[f.weight]
+    push!(ring, ring)
+    @test length(TT.parameters(ring)) == 1 && isempty(TT.parameters(3)) && isempty(TT.parameters(tensor([1.0])))
+    chain = foldl((x, _) -> Any[x], 1:100_000; init=f.bias)  # no recursion
+    @test length(TT.parameters(chain)) == 1
+end
+
+@testset "rules" begin
+    calls = Ref(0)
+    function power_rule(x, n; scale=1.0)
+        calls[] += 1
+        return x .^ n .* scale, dy -> (dy .* n .* scale .* x .^ (n - 1), nothing)
+    end
+    power = TT.CustomFunction(power_rule; name="power")
+    x = leaf([1.0, 2])
+    y = power(x, 3; scale=2)
+    @test near(y, [2, 16]) && TT.name(y.grad_fn) == "power" && calls[] == 1
+    backward(sum(y))
+    @test near(x.grad, [6, 24])
+    g = TT.grad(sum(power(x, 3)), x; create_graph=true)
+    @test near(TT.grad(sum(g), x), [6, 12])
+    pair = TT.CustomFunction() do a, mode, b
+        return (a .* b, a .+ b), (dp, ds) -> (dp .* b .+ ds, nothing, nothing)
+    end
+    p, s = pair(x, :fast, tensor([3.0, 4]))
+    @test near(TT.grad(sum(p) + sum(s), x), [4, 5])
+    exponential = TT.CustomFunction(x -> (y = exp.(x); (y, dy -> dy .* y)))
+    nodes() = (TT.ones(1); GC.gc(); GC.gc(); TT.poll(); TT.memory().live_nodes)
+    before = nodes()
+    used(n) = foreach(_ -> exponential(x), 1:n)
+    used(100)
+    @test nodes() <= before + 1  # a pullback that holds its result does not keep itself alive
+    two_parts = CustomFunction((c, x, n) -> (save_for_backward(c, x); x .^ n), (c, g) -> (g .* 2 .* saved_tensors(c)[1], nothing))
+    @test near(TT.grad(sum(two_parts(x, 2)), x), [2, 4])
+    wrong = TT.CustomFunction((x, n) -> (x .* n, dy -> dy))
+    @test occursin("2 parts", thrown(() -> backward(sum(wrong(x, 2))), ArgumentError).msg)
+    failing = TT.CustomFunction(x -> (x .* 1, dy -> error("mine")))
+    thrown(() -> backward(sum(failing(x))), ErrorException)
 end

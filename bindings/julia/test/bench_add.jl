@@ -40,7 +40,7 @@ freed(a, b, n) = for _ in 1:n
     free!(a + b)
 end
 in_place(a, b, n) = for _ in 1:n
-    add!(a, b)
+    TT.add!(a, b)
 end
 function collected(a, b, n)
     for _ in 1:n
@@ -51,7 +51,7 @@ end
 const CASES = ("C loop" => in_c, "ccall by hand" => by_hand, "free!(a + b)" => freed, "add!(a, b)" => in_place)
 function main(rounds=300, n=5000)
     a, b = tensor(rand(Float32, 4, 4)), tensor(rand(Float32, 4, 4))
-    zero!(b)
+    TT.zero!(b)
     times = [Float64[] for _ in CASES]
     for round in 0:rounds, (k, (_, f)) in enumerate(CASES)
         t = time_ns()

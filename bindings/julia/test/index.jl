@@ -14,7 +14,9 @@ same(index...) = near(t[index...], T[index...])
     for wrong in ((4, 1, 1), (0, 1, 1), (1:4, 1, 1), ([0], 1, 1), (1, 1, [6]))
         thrown(() -> t[wrong...], BoundsError)
     end
-    thrown(() -> t[1], ArgumentError)
+    @test same(17) && same(60) && same(5:9) && same([3, 1]) && same([1 2; 60 4]) && same(:)
+    thrown(() -> t[61], BoundsError)
+    thrown(() -> t[1, 2], ArgumentError)
     thrown(() -> t[1, 2, 3, 4], ArgumentError)
     thrown(() -> t[.., ..], ArgumentError)
     thrown(() -> t[1.5, 1, 1], ArgumentError)
@@ -39,6 +41,13 @@ end
     u[1, ..] .= 1
     @test near(u[1, ..], ones(4, 5))
     @test u[2, 2, 2][] == T[2, 2, 2]
+    u, U = clone(t), copy(T)
+    for index in (7, 3:5, [60, 1], :)
+        x = index isa Int ? 2.0 : reshape(Float64.(1:length(U[index])), size(U[index]))
+        u[index], U[index] = x, x
+        @test near(u, U)
+    end
+    thrown(() -> u[1:3] .= 0, ArgumentError)
     thrown(() -> u[4, 1, 1] = 0, BoundsError)
     thrown(() -> u[[1, 2], :, 1] .= 0, ArgumentError)
     thrown(() -> u[1, :, :] = ones(3), TT.Error)

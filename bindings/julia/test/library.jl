@@ -39,7 +39,7 @@ end
         for (text, want) in (("const char *tt_version(void) { return \"7.8.9\"; }", "is version 7.8.9, this package needs 0.1.x"), ("int x;", "is no libtt"),
                              ("const char *tt_version(void) { return \"0.1.7\"; }", "version 0.1.7, has no function"))
             write(source, text)
-            run(`$compiler -shared -fPIC -o $path $source`)
+            run(`cc -shared -fPIC -o $path $source`)
             ok, said = fresh("using TT"; TT_LIBRARY=path)
             @test !ok && occursin(want, said)
         end

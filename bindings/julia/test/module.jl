@@ -2,7 +2,7 @@
 @testset "layers" begin
     m = nn.Linear(3, 2; dtype=Float64)
     x = tensor([1.0 2 3; 4 5 6])
-    @test near(m(x), Array(x) * Array(m.weight)' .+ Array(m.bias)') && size(m.weight) == (2, 3) && m.weight.requires_grad && m.weight == m.weight
+    @test near(m(x), Array(x) * Array(m.weight)' .+ Array(m.bias)') && size(m.weight) == (2, 3) && m.weight.requires_grad && TT.same_tensor(m.weight, m.weight)
     @test nn.Linear(3, 2; bias=false).bias === nothing && TT.module_type(m) == "Linear" && string(m) == "Linear(in_features=3, out_features=2, bias=True)"
     @test near(nn.ReLU()(tensor([-1.0, 2])), [0, 2]) && near(nn.Softmax(1)(tensor([1.0, 1])), [0.5, 0.5]) && size(nn.Flatten()(TT.ones(2, 3, 4))) == (2, 12)
     @test size(nn.Conv2d(1, 4, 3; padding=1)(TT.ones(2, 1, 5, 5))) == (2, 4, 5, 5) && size(nn.MaxPool2d(2)(TT.ones(1, 1, 4, 4))) == (1, 1, 2, 2)
@@ -31,20 +31,20 @@ end
     @test length(net) == 4 && net[end] == net[4] && length(net[3]) == 2 && [TT.module_type(m) for m in net] == ["Linear", "Dropout", "Sequential", "Linear"]
     @test first.(named_children(net)) == ["0", "1", "2", "3"] && first.(named_parameters(net))[end] == "3.bias" && length(parameters(net)) == 6
     @test first.(named_buffers(net)) == ["2.0.running_mean", "2.0.running_var", "2.0.num_batches_tracked"]
-    @test TT.get_submodule(net, "2.0") == net[3][1] && TT.get_tensor(net, "0.weight") == net[1].weight
+    @test TT.get_submodule(net, "2.0") == net[3][1] && TT.same_tensor(TT.get_tensor(net, "0.weight"), net[1].weight)
     @test net.training && !eval!(net).training && train!(net)[2].training
     eval!(net)
     x = TT.randn(5, 4)
     y = net(x)
     other = deepcopy(net)
-    @test near(other(x), Array(y)) && other[1].weight != net[1].weight
+    @test near(other(x), Array(y)) && !TT.same_tensor(other[1].weight, net[1].weight)
     @test !requires_grad!(net, false)[1].weight.requires_grad && requires_grad!(net)[1].weight.requires_grad
     backward(sum(net(x)))
     @test net[1].weight.grad !== nothing && zero_grad!(net)[1].weight.grad === nothing
     weight = net[1].weight
-    @test eltype(TT.to!(net; dtype=Float64)[1].weight) == Float64 && weight == net[1].weight && eltype(weight) == Float64
+    @test eltype(TT.to!(net; dtype=Float64)[1].weight) == Float64 && TT.same_tensor(weight, net[1].weight) && eltype(weight) == Float64
     state = state_dict(other)
-    @test keys(state)[1] == "0.weight" && length(state) == 9 && haskey(state, "3.bias") && state["0.weight"] == other[1].weight
+    @test keys(state)[1] == "0.weight" && length(state) == 9 && haskey(state, "3.bias") && TT.same_tensor(state["0.weight"], other[1].weight)
     fresh = eval!(nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Sequential(nn.BatchNorm1d(8), nn.ReLU()), nn.Linear(8, 2)))
     @test near(load_state_dict!(fresh, state)(x), Array(y))
     thrown(() -> load_state_dict!(fresh, Dict("0.weight" => TT.ones(8, 4))), TT.Error)
@@ -53,7 +53,7 @@ end
     thrown(() -> net[9], BoundsError)
     tied = nn.ModuleDict("a" => nn.Linear(2, 2), "b" => nn.Linear(2, 2))
     tied.b.weight = tied.a.weight
-    @test length(parameters(tied)) == 3 && tied.a.weight == tied.b.weight && length(nn.ModuleList(tied.a, tied.b)) == 2
+    @test length(parameters(tied)) == 3 && TT.same_tensor(tied.a.weight, tied.b.weight) && length(nn.ModuleList(tied.a, tied.b)) == 2
 end
 
 @testset "modules of Julia" begin
@@ -103,4 +103,26 @@ end
     m = nn.custom((m, x) -> (x .+ 1, x .* 2))
     a, b = m(TT.ones(2))
     @test a == [2, 2] && b == [2, 2] && length(nn.custom((m, x) -> ntuple(k -> x .* k, 16))(TT.ones(1))) == 16
+end
+
+struct Scale
+    factor::Tensor
+    inner::Any
+end
+(s::Scale)(x) = s.inner(x) .* s.factor
+
+@testset "functions as layers" begin
+    scale = Scale(tensor([2f0]; requires_grad=true), nn.Linear(3, 3))
+    net = nn.Sequential(nn.Linear(4, 3), relu, x -> x .+ 1, scale, x -> TT.sum(x, 2))
+    x = TT.randn(5, 4)
+    want = sum(Array(scale.inner(relu(net[1](x)) .+ 1)) .* 2; dims=2)
+    @test near(net(x), vec(want); atol=1e-5) && length(net) == 5
+    @test first.(named_parameters(net)) == ["0.weight", "0.bias", "3.factor", "3.inner.weight", "3.inner.bias"]
+    @test occursin("relu", string(net)) && occursin("Scale", string(net))
+    state = Dict(name => TT.zeros(size(t)...) for (name, t) in named_parameters(net))
+    load_state_dict!(net, state)
+    @test scale.factor == [0]
+    plain = nn.Sequential(nn.Linear(4, 3), relu)
+    @test near(deepcopy(plain)(x), Array(plain(x)))
+    @test occursin("nn.custom", thrown(() -> deepcopy(net), ArgumentError).msg)
 end

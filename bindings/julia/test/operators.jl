@@ -9,24 +9,26 @@ A, B = Array(a), Array(b)
     s = Tensor(3.0)
     @test near(s * a, 3A) && near(a / s, A / 3) && (s^2)[] == 9 && (1 / s)[] ≈ 1 / 3
     thrown(() -> a / b, ArgumentError)
+    thrown(() -> a \ b, ArgumentError)
+    @test near(s \ a, A / 3) && near(2 \ a, A / 2) && near(a + LinearAlgebra.I, A + LinearAlgebra.I) && near(3LinearAlgebra.I - a, 3LinearAlgebra.I - A) && near(a * LinearAlgebra.I, A)
     thrown(() -> a^0.5, ArgumentError)
     @test near(add(a, b; alpha=2), A + 2B) && near(sub(a, 1; alpha=3), A .- 3) && near(add(2, a), A .+ 2)
     @test eltype(Tensor([1, 2]) + 0.5) == Float32 && eltype(Tensor([1, 2]) + 1) == Int64 && eltype(Tensor([1f0]) * 2.0) == Float32
-    @test near(vcat(a, b), [A; B]) && near(hcat(a, b), [A B]) && near(cat(a, b; dims=1), [A; B]) && near(stack([a, b], 3), cat(A, B; dims=3))
+    @test near(vcat(a, b), [A; B]) && near(hcat(a, b), [A B]) && near(cat(a, b; dims=1), [A; B]) && near(TT.stack([a, b], 3), cat(A, B; dims=3))
 end
 
 @testset "in place and out" begin
     x = tensor(A)
     @test add!(x, b) === x && near(x, A + B)
-    @test near(mul!(x, 0.5), (A + B) / 2) && near(relu!(neg!(x)), zeros(2, 2)) && near(fill!(x, 3), fill(3, 2, 2)) && near(zero!(x), zeros(2, 2))
+    @test near(TT.mul!(x, 0.5), (A + B) / 2) && near(relu!(neg!(x)), zeros(2, 2)) && near(fill!(x, 3), fill(3, 2, 2)) && near(zero!(x), zeros(2, 2))
     @test copy!(x, b) === x && near(x, B)
     @test add(a, b; out=x) === x && near(x, A + B) && near(pow(a, 2; out=x), A .^ 2)
     values, indices = TT.zeros(2; dtype=Float64), TT.zeros(2; dtype=Int64)
-    max(a, 2; out=(values, indices))
+    TT.max(a, 2; out=(values, indices))
     @test Array(values) == [2, 4] && Array(indices) == [1, 1]
     y = unsqueeze(a, 1)
     @test squeeze!(y) === y && size(y) == (2, 2) && size(TT.t!(tensor(ones(2, 3)))) == (3, 2) && size(unsqueeze!(y, 3)) == (2, 2, 1)
-    thrown(() -> sum(a; out=x), ArgumentError)
+    thrown(() -> TT.sum(a; out=x), ArgumentError)
     thrown(() -> add(a, b; out=TT.zeros(3)), TT.Error)
 end
 
@@ -35,41 +37,41 @@ end
     T = Array(t)
     drop(x; dims) = dropdims(x; dims=dims)
     for d in 1:3
-        @test near(sum(t, d), drop(sum(T; dims=d); dims=d)) && near(sum(t; dim=d, keepdim=true), sum(T; dims=d))
-        @test near(mean(t, d - 4), drop(Statistics.mean(T; dims=d); dims=d))
-        @test near(softmax(t, d), exp.(T) ./ sum(exp.(T); dims=d)) && near(cumsum(t, d), cumsum(T; dims=d))
-        @test size(unsqueeze(t, d), d) == 1 && near(max(t, d).values, drop(maximum(T; dims=d); dims=d))
+        @test near(TT.sum(t, d), drop(sum(T; dims=d); dims=d)) && near(TT.sum(t; dim=d, keepdim=true), sum(T; dims=d))
+        @test near(TT.mean(t, d - 4), drop(Statistics.mean(T; dims=d); dims=d))
+        @test near(softmax(t, d), exp.(T) ./ sum(exp.(T); dims=d)) && near(TT.cumsum(t, d), cumsum(T; dims=d))
+        @test size(unsqueeze(t, d), d) == 1 && near(TT.max(t, d).values, drop(maximum(T; dims=d); dims=d))
     end
-    @test near(sum(t, (1, 3)), drop(sum(T; dims=(1, 3)); dims=(1, 3))) && near(sum(t, [1, 2]), sum(T; dims=(1, 2))[1, 1, :]) && sum(t)[] == 300
+    @test near(TT.sum(t, (1, 3)), drop(sum(T; dims=(1, 3)); dims=(1, 3))) && near(TT.sum(t, [1, 2]), sum(T; dims=(1, 2))[1, 1, :]) && sum(t)[] == 300
     @test size(permute(t, 3, 1, 2)) == size(permute(t, (3, 1, 2))) == (4, 2, 3) && near(permute(t, 2, 1, 3), permutedims(T, (2, 1, 3)))
-    @test near(flip(t, 2), reverse(T; dims=2)) && size(transpose(t, 1, 3)) == (4, 3, 2) && near(select(t, 2, 3), T[:, 3, :]) && near(select(t, 2, -1), T[:, 3, :])
-    @test near(narrow(t, 3, 2, 2), T[:, :, 2:3]) && near(index_select(t, 2, Tensor([0, 2])), T[:, [1, 3], :]) && size.(split(t, 3, 3)) == [(2, 3, 3), (2, 3, 1)]
-    @test size(flatten(t)) == (24,) && size(flatten(t; start_dim=2)) == (2, 12) && size(reshape(t, 6, -1)) == (6, 4) && size(reshape(t, :)) == (24,) && size(reshape(t, :, 4)) == (6, 4) && size(TT.view(tensor(T), 24)) == (24,)
-    @test near(diagonal(t[:, :, 1]), [T[1, 1, 1], T[2, 2, 1]]) && Array(argmax(t; dim=3)) == fill(3, 2, 3) && length(unbind(t)) == 2 && length(chunk(t, 2, 3)) == 2
-    thrown(() -> sum(t, 0), ArgumentError)
-    @test occursin("count from 0", sprint(showerror, thrown(() -> sum(t, 4), TT.OutOfRangeError)))
+    @test near(flip(t, 2), reverse(T; dims=2)) && size(TT.transpose(t, 1, 3)) == (4, 3, 2) && near(select(t, 2, 3), T[:, 3, :]) && near(select(t, 2, -1), T[:, 3, :])
+    @test near(narrow(t, 3, 2, 2), T[:, :, 2:3]) && near(index_select(t, 2, Tensor([0, 2])), T[:, [1, 3], :]) && size.(TT.split(t, 3, 3)) == [(2, 3, 3), (2, 3, 1)]
+    @test size(flatten(t)) == (24,) && size(flatten(t; start_dim=2)) == (2, 12) && size(TT.reshape(t, 6, -1)) == (6, 4) && size(TT.reshape(t, :)) == (24,) && size(TT.reshape(t, :, 4)) == (6, 4) && size(TT.view(tensor(T), 24)) == (24,)
+    @test near(diagonal(t[:, :, 1]), [T[1, 1, 1], T[2, 2, 1]]) && Array(TT.argmax(t; dim=3)) == fill(3, 2, 3) && length(unbind(t)) == 2 && length(chunk(t, 2, 3)) == 2
+    thrown(() -> TT.sum(t, 0), ArgumentError)
+    @test occursin("count from 0", sprint(showerror, thrown(() -> TT.sum(t, 4), TT.OutOfRangeError)))
     thrown(() -> softmax(t), UndefKeywordError)
 end
 
 @testset "forms and options" begin
-    @test max(a)[] == 4 && near(max(a, b), max.(A, B)) && near(maximum(a, b), B) && maximum(a)[] == 4 && minimum(a)[] == 1
-    @test near(clamp(a, 2, 3), clamp.(A, 2, 3)) && near(clamp(a; max=2), min.(A, 2)) && near(clamp(a, Tensor([2.0])), max.(A, 2))
+    @test TT.max(a)[] == 4 && near(TT.max(a, b), max.(A, B)) && near(TT.maximum(a, b), B) && maximum(a)[] == 4 && minimum(a)[] == 1
+    @test near(TT.clamp(a, 2, 3), clamp.(A, 2, 3)) && near(TT.clamp(a; max=2), min.(A, 2)) && near(TT.clamp(a, Tensor([2.0])), max.(A, 2))
     @test near(where(a .> 2, a, 0.0), (A .> 2) .* A) && near(pow(2, a), 2 .^ A) && near(TT.div(a, b; rounding_mode="floor"), A .÷ B)
     @test near(gelu(a; approximate="tanh"), Array(gelu(a)); atol=1e-3) && near(gelu(a; approximate=:none), Array(gelu(a)))
-    @test Statistics.var(a)[] ≈ Statistics.var(A) && LinearAlgebra.norm(a)[] ≈ LinearAlgebra.norm(A) && LinearAlgebra.norm(a, 1)[] ≈ 10
+    @test Statistics.var(a)[] ≈ Statistics.var(A) && LinearAlgebra.norm(a)[] ≈ LinearAlgebra.norm(A) && LinearAlgebra.norm(a, 1)[] ≈ 10 && TT.norm(a, 1)[] ≈ 10
     @test near(mse_loss(a, b), 16) && near(mse_loss(a, b; reduction="sum"), 64) && near(mse_loss(a, b; reduction="none"), fill(16, 2, 2))
     x = tensor(ones(1, 1, 4, 4))
     @test size(conv2d(x, tensor(ones(2, 1, 3, 3)))) == (1, 2, 2, 2) && size(conv2d(x, tensor(ones(2, 1, 3, 3)); padding="same", bias=tensor([1.0, 2]))) == (1, 2, 4, 4)
     @test size(max_pool2d(x, 2)) == (1, 1, 2, 2) && size(interpolate(x; scale_factor=2.0)) == (1, 1, 8, 8) && size(pad(x, (1, 1))) == (1, 1, 4, 6)
-    @test near(einsum("ij,jk->ik", [a, b]), A * B) && near(linear(a, b), A * B') && near(LinearAlgebra.tril(a, -1), [0 0; 3 0])
-    values, indices = sort(Tensor([3.0, 1, 2]))
+    @test near(einsum("ij,jk->ik", [a, b]), A * B) && near(linear(a, b), A * B') && near(TT.tril(a, -1), [0 0; 3 0]) && near(LinearAlgebra.tril(a, -1), [0 0; 3 0])
+    values, indices = TT.sort(Tensor([3.0, 1, 2]))
     @test Array(values) == 1:3 && Array(indices) == [1, 2, 0] && Array(topk(a, 1).values) == [2 4]'
-    @test Array(unique(Tensor([2, 1, 2])).values) == [1, 2] && Array(any(a .> 3))[] && Array(isnan(a)) == falses(2, 2)
+    @test Array(TT.unique(Tensor([2, 1, 2])).values) == [1, 2] && TT.any(a .> 3)[] && Array(TT.isnan(a)) == falses(2, 2)
     @test near(cross_entropy(a, Tensor([0, 1])), Statistics.mean([log(1 + exp(1)), log(1 + exp(-1))])) && near(embedding(Tensor([1, 0]), a), A[[2, 1], :])
-    @test near(dropout(a, 0.0), A) && size(repeat(a, 2, 1)) == (4, 2) && size(expand(Tensor([1 2]), 3, 2)) == (3, 2) && near(roll(a, 1; dims=1), A[[2, 1], :])
+    @test near(dropout(a, 0.0), A) && size(repeat(a, 2, 1)) == (4, 2) && size(expand(Tensor([1 2]), 3, 2)) == (3, 2) && near(TT.roll(a, 1; dims=1), A[[2, 1], :])
     @test Array(to(a; dtype=Int32)) == A && is_contiguous(clone(a; memory_format=:contiguous))
-    for f in (exp, log, sqrt, sin, cos, tanh, abs, sign, floor, ceil, round, log1p, expm1)
-        @test near(f(a / 5), f.(A / 5))
+    for f in (:exp, :log, :sqrt, :sin, :cos, :tanh, :abs, :sign, :floor, :ceil, :round, :log1p, :expm1)
+        @test near(getproperty(TT, f)(a / 5), getproperty(Base, f).(A / 5))
     end
 end
 
@@ -83,7 +85,9 @@ end
     @test Array(i .<< 1) == Array(i) .<< 1 && Array(.~i) == .~Array(i) && near(ifelse.(a .> 2, a, b), ifelse.(A .> 2, A, B)) && near(abs2.(a), A .^ 2)
     @test eltype(Float32.(a)) == Float32 && near(+(a, b) .+ a .+ b, 2A + 2B) && near(atan.(a, b), atan.(A, B)) && near(atan.(a, 2), atan.(A, 2)) && near(atan.(2, a), atan.(2, A)) && near(identity.(a), A)
     x = identity.(identity.(a)) .+ (+).(a) .* 1
-    @test near(x, 2A) && near(a, A)  # what is an operand too is not freed as a result in between
+    same = identity.(a)
+    fill!(same, 0)
+    @test near(x, 2A) && near(a, A)
     @test near(max.(a, 2, 3), max.(A, 2, 3)) && near(min.(a, 3, 2), min.(A, 2)) && near(a .+ (10, 20), A .+ [10 20])
     x = tensor(A)
     x .+= 1
@@ -102,8 +106,33 @@ end
     view(y, :, 1) .= a[:, 2]
     @test y == [2 6; 4 12]
     thrown(() -> y .= TT.ones(3), TT.Error)
-    thrown(() -> (v -> v + 1).(a), ArgumentError)
     thrown(() -> sum.(a), ArgumentError)
+end
+
+own(x) = x > 2 ? x : zero(x)
+smooth(x; slope=0.5) = ifelse.(x > 2, x, slope * x)
+kept = Tensor[]
+remembered(x) = (y = x .* 1; push!(kept, y.values); y)
+
+@testset "functions of one's own in dots" begin
+    f(x) = exp(-x^2) / (1 + abs(x)) - max(x, 2) % 3
+    g(x, y) = muladd(x, y, 1) + clamp(x, 1, 2) ^ 2 - 2 ^ x + inv(y) * one(x)
+    @test near(f.(a), f.(A)) && near(map(f, a), f.(A)) && near(g.(a, b), g.(A, B)) && near(g.(a, 2), g.(A, 2)) && near(g.(2, a), g.(2, A))
+    @test near((v -> v + 1).(a), A .+ 1) && near((x -> 3.0).(a), fill(3, 2, 2)) && near(smooth.(a), smooth.(A)) && near(smooth.(a; slope=0.1), smooth.(A; slope=0.1))
+    @test near(gelu.(a; approximate="tanh"), Array(gelu(a; approximate="tanh"))) && near((x -> relu(x - 2)).(a), max.(A .- 2, 0))
+    @test any(x -> x > 3, a) && !all(x -> x > 3, a) && count(x -> x > 1, a) == 3 && near(sum(x -> x^2, a), 30)
+    x = tensor(A; requires_grad=true)
+    backward(sum((v -> v^3 + 2v).(x)))
+    @test near(x.grad, 3A .^ 2 .+ 2)
+    y = remembered.(a) .+ 1  # what a function keeps is not freed
+    @test near(kept[1], A) && near(y, A .+ 1)
+    e = thrown(() -> own.(a), ArgumentError)
+    @test occursin("own. of a Tensor: it decides by one element", e.msg)
+    third(x) = cbrt(x)
+    @test occursin("third. of a Tensor: cbrt has no elementwise form", thrown(() -> third.(a), ArgumentError).msg)
+    @test occursin("it returns a String", thrown(() -> string.(a), ArgumentError).msg)
+    thrown(() -> (x -> error("mine")).(a), ErrorException)
+    thrown(() -> (x -> [1][2]).(a), BoundsError)
 end
 
 @testset "errors" begin
@@ -112,13 +141,17 @@ end
     @test occursin("TT.ShapeError: matmul", sprint(showerror, e))
     @test thrown(() -> bitwise_and(a, a), TT.UnimplementedError).dtypes == [Float64]
     thrown(() -> mean(Tensor([1, 2])), TT.Error)
+    thrown(() -> exp(a), ArgumentError)
+    thrown(() -> max(a, 1), ArgumentError)
+    @test max(Tensor(1.0), 2)[] == 2 && isnan(Tensor(NaN)) && exp(Tensor(0.0))[] == 1
     thrown(() -> add(a, "x"), MethodError)
     thrown(() -> relu([1.0]), MethodError)
     thrown(() -> relu(a; inplace=true), MethodError)
-    thrown(() -> sum(a; dim="x"), TypeError)
+    thrown(() -> TT.sum(a; dim="x"), TypeError)
+    thrown(() -> sum(a; dims="x"), TypeError)
     thrown(() -> mse_loss(a, b; reduction="most"), ArgumentError)
-    thrown(() -> max(a, 1, 2, 3), MethodError)
-    thrown(() -> max(a, b; keepdim=true), ArgumentError)
+    thrown(() -> TT.max(a, 1, 2, 3), MethodError)
+    thrown(() -> TT.max(a, b; keepdim=true), ArgumentError)
     thrown(() -> a .+ Tensor(ones(3)), TT.ShapeError)
     x = tensor([1.0])
     free!(x)
@@ -127,5 +160,5 @@ end
     @test occursin("freed", e.message) && string(x) == "Tensor(freed)"
     thrown(() -> linear(a, b, x), TT.HandleError)
     thrown(() -> size(x), TT.HandleError)
-    thrown(() -> stack([a, x]), TT.HandleError)
+    thrown(() -> TT.stack([a, x]), TT.HandleError)
 end

@@ -1,6 +1,14 @@
 # Tests of TT.jl. Run by ctest (tests/julia), or: TT_LIBRARY=… julia --project=bindings/julia bindings/julia/test/runtests.jl [[but] FILE…]
 using Test, TT
 import LinearAlgebra, Random, Serialization, Statistics
+using Statistics: mean
+using TT: (..)
+
+# Short names for what users write as TT.relu; those that Base or Statistics exports stay theirs.
+for name in TT.PUBLIC
+    name === :t || any(m -> Base.isexported(m, name), (Base, Statistics, LinearAlgebra, Random)) ||
+        @eval using TT: $name
+end
 
 "The exception that f throws, of type T."
 function thrown(f, T)

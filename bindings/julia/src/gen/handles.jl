@@ -15,9 +15,11 @@ is_contiguous(t::Tensor) = C.tt_tensor_is_contiguous(t) != 0
 storage_bytes(t::Tensor) = Int(C.tt_tensor_storage_bytes(t))
 "Returns the position of the first element in the storage, in elements."
 storage_offset(t::Tensor) = Int(C.tt_tensor_offset(t))
-"Returns the address of the first element, C_NULL if the tensor has no data, on the meta device."
+"""
+Returns the address of the first element, `C_NULL` if the tensor has no data, on the meta device.
+"""
 data_ptr(t::Tensor) = C.tt_tensor_data(t)
-"Returns the address of the storage, C_NULL if the tensor has no data, on the meta device."
+"Returns the address of the storage, `C_NULL` if the tensor has no data, on the meta device."
 storage_ptr(t::Tensor) = C.tt_tensor_storage_data(t)
 "Returns the number of in-place writes to the storage so far."
 version(t::Tensor) = C.tt_tensor_version(t)
@@ -37,7 +39,7 @@ requires_grad(t::Tensor) = C.tt_tensor_requires_grad(t) != 0
 "Returns the value of a tensor of one element as a double."
 Base.Float64(t::Tensor) = (o = Ref(0.0); check(C.tt_item_f64(ctx(), t, o)); o[])
 "Returns the accumulated gradient, nothing if there is none yet."
-gradient(self::Tensor) = wrap_or_nothing(handle_out(o -> C.tt_tensor_grad(ctx(), self, o)))
+accumulated_grad(self::Tensor) = wrap_or_nothing(handle_out(o -> C.tt_tensor_grad(ctx(), self, o)))
 "Keeps the gradient of a tensor that is not a leaf, too."
 retain_grad!(self::Tensor) = (check(C.tt_retain_grad(ctx(), self)); self)
 "Sets whether a leaf requires gradients: operators on it are then recorded."
@@ -114,7 +116,7 @@ but absent.
 get_tensor(m::Module, path::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o ->
     C.tt_module_get_tensor(ctx(), m, String(path), o)))
 """
-Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. If
+Sets or adds a parameter: a leaf under a name without dots. `requires_grad` stays as it is. If
 `tensor` is nothing: the parameter is declared, but absent.
 """
 register_parameter!(m::Module, name::Union{AbstractString, Symbol},
@@ -188,11 +190,11 @@ num_parameters(opt::Optimizer) = Int(C.tt_optim_num_params(opt))
 "Returns a parameter by its number, counted through all groups."
 parameter(opt::Optimizer,
     param::Integer) = wrap(handle_out(o -> C.tt_optim_param(ctx(), opt, param - 1, o)))
-"Clears the gradients of all parameters or, if set_to_none is not set, fills them with 0."
+"Clears the gradients of all parameters or, if `set_to_none` is not set, fills them with 0."
 zero_grad!(opt::Optimizer; set_to_none::Bool=true) = check(C.tt_optim_zero_grad(ctx(), opt,
     set_to_none))
 """
-Returns a state of a parameter by name: exp_avg, momentum_buffer, step, … It is shared with the
+Returns a state of a parameter by name: `exp_avg`, `momentum_buffer`, step, … It is shared with the
 optimizer; step is a copy, in float32, nothing if there is none yet.
 """
 get_state(opt::Optimizer, param::Integer,
@@ -237,8 +239,8 @@ tensor_at(f::SafeTensors,
 """
 Loads all tensors of a file of torch.save (.pt, .pth) to the CPU, and its structure. Each tensor is
 named by the path of its first place (\"model.fc.weight\", \"groups.0\"; \"tensor\" if it is the
-whole content). Tensors that share memory in the file share it; views and requires_grad are kept. No
-code of the file is run; FormatError names the byte and the reason.
+whole content). Tensors that share memory in the file share it; views and `requires_grad` are kept.
+No code of the file is run; FormatError names the byte and the reason.
 """
 torch_load(path::Union{AbstractString, Symbol}) = own(StateDict,
     handle_out(o -> C.tt_torch_load(ctx(), String(path), o)))
@@ -256,7 +258,7 @@ Limits the bytes that the runtime may hold; calls that need more fail with OutOf
 limit.
 """
 set_memory_limit!(bytes::Integer) = check(C.tt_set_memory_limit(ctx(), bytes))
-"Loads the library that computes on CUDA devices. If `path` is nothing: libtt_cuda.so."
+"Loads the library that computes on CUDA devices. If `path` is nothing: `libtt_cuda.so`."
 load_cuda(path::Union{AbstractString, Symbol, Nothing}=nothing) = check(C.tt_load_cuda(ctx(),
     text_or_null(path)))
 "Makes a token that can cancel calls; it is not set."

@@ -4,7 +4,7 @@
     Sequential()
 
 Calls its children in order and passes the result of each to the next. Children are added by
-tt_module_append or by name.
+`tt_module_append` or by name.
 """
 function Sequential()
     return own(Module, handle_out(o -> C.tt_nn_sequential(ctx(), o)))
@@ -40,9 +40,10 @@ end
 """
     Linear(in_features, out_features; bias=true, device=nothing, dtype=nothing)
 
-Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features). weight
-is (out_features, in_features) and bias is (out_features); both are initialized uniformly in [-k, k]
-with k = 1/sqrt(in_features).
+Computes input @ weight.T + bias for input (\\*, `in_features`); the result is (\\*,
+`out_features`).
+weight is (`out_features`, `in_features`) and bias is (`out_features`); both are initialized
+uniformly in [-k, k] with k = 1/sqrt(`in_features`).
 
 - `in_features`: size of the last dimension of the input
 - `out_features`: size of the last dimension of the result
@@ -62,15 +63,15 @@ end
     Embedding(num_embeddings, embedding_dim; padding_idx=nothing, max_norm=nothing, norm_type=2.0,
         scale_grad_by_freq=false, sparse=false, device=nothing, dtype=nothing)
 
-Looks up rows of weight, (num_embeddings, embedding_dim), by index: input (*) gives (*,
-embedding_dim). weight is initialized from the standard normal distribution.
+Looks up rows of weight, (`num_embeddings`, `embedding_dim`), by index: input (\\*) gives (\\*,
+`embedding_dim`). weight is initialized from the standard normal distribution.
 
-- `num_embeddings`: number of rows, so that indices are in [0, num_embeddings)
+- `num_embeddings`: number of rows, so that indices are in [0, `num_embeddings`)
 - `embedding_dim`: size of a row
 - `padding_idx`: index of a row that is initialized to 0 and gets no gradient; negative counts from
   the end
 - `max_norm`: rows that are looked up are first rescaled in place to at most this norm
-- `norm_type`: the p of the p-norm for max_norm
+- `norm_type`: the p of the p-norm for `max_norm`
 - `scale_grad_by_freq`: whether to divide the gradient of a row by how often the batch looks it up
 - `sparse`: must be false: gradients are dense
 - `device`: device of the parameters
@@ -92,12 +93,12 @@ end
         dtype=nothing)
 
 Computes (x - mean) / sqrt(var + eps) * weight + bias, with mean and biased variance over the last
-dimensions, whose sizes are normalized_shape. weight and bias have the shape normalized_shape.
+dimensions, whose sizes are `normalized_shape`. weight and bias have the shape `normalized_shape`.
 
 - `normalized_shape`: sizes of the last dimensions, over which to normalize
 - `eps`: added to the variance for numerical stability
 - `elementwise_affine`: whether to learn weight, initially 1, and bias
-- `bias`: whether to learn bias, initially 0; only if elementwise_affine
+- `bias`: whether to learn bias, initially 0; only if `elementwise_affine`
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
@@ -153,7 +154,7 @@ end
 """
     LeakyReLU(negative_slope=0.01; inplace=false)
 
-Computes x if x > 0, else negative_slope * x, elementwise.
+Computes x if x > 0, else `negative_slope` * x, elementwise.
 
 - `negative_slope`: slope for negative inputs
 - `inplace`: whether to write the result into the input
@@ -253,7 +254,7 @@ end
 """
     Hardtanh(min_val=-1.0, max_val=1.0; inplace=false)
 
-Computes min(max(x, min_val), max_val), elementwise.
+Computes min(max(x, `min_val`), `max_val`), elementwise.
 
 - `min_val`: smallest result
 - `max_val`: largest result
@@ -333,7 +334,7 @@ end
 """
     Flatten(start_dim=2, end_dim=-1)
 
-Merges the dimensions from start_dim to end_dim into one.
+Merges the dimensions from `start_dim` to `end_dim` into one.
 
 - `start_dim`: first dimension to merge
 - `end_dim`: last dimension to merge
@@ -399,8 +400,8 @@ end
 """
     BCELoss(weight=nothing; reduction=\"mean\")
 
-Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 -
-target) * log(1 - input)).
+Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1
+- target) * log(1 - input)).
 
 - `weight`: weight of each element, broadcast to input
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
@@ -490,17 +491,17 @@ end
         dtype=nothing)
 
 Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
-batch_first, or (L, E). Returns the result and the attention weights, averaged over the heads;
-tt_nn_multihead_attention_forward has more options.
+`batch_first`, or (L, E). Returns the result and the attention weights, averaged over the heads;
+`tt_nn_multihead_attention_forward` has more options.
 
-- `embed_dim`: E, the number of features; a multiple of num_heads
-- `num_heads`: number of parallel heads, each of embed_dim / num_heads features
+- `embed_dim`: E, the number of features; a multiple of `num_heads`
+- `num_heads`: number of parallel heads, each of `embed_dim` / `num_heads` features
 - `dropout`: probability with which attention weights are zeroed in training
 - `bias`: whether the projections have a bias
 - `add_bias_kv`: whether to append a learned row to keys and values
 - `add_zero_attn`: whether to append a row of zeros to keys and values
-- `kdim`: number of features of the keys; embed_dim if absent
-- `vdim`: number of features of the values; embed_dim if absent
+- `kdim`: number of features of the keys; `embed_dim` if absent
+- `vdim`: number of features of the values; `embed_dim` if absent
 - `batch_first`: whether inputs and result are (N, L, E) instead of (L, N, E)
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
@@ -523,9 +524,9 @@ end
     Conv1d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
         bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is (out_channels,
-in_channels / groups, kernel_size) and bias is (out_channels); both are initialized uniformly in
-[-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size).
+Convolves input (N, C, L) or (C, L), C = `in_channels`, with learned filters. weight is
+(`out_channels`, `in_channels` / groups, `kernel_size`) and bias is (`out_channels`); both are
+initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (`in_channels` * `kernel_size`).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -566,10 +567,10 @@ end
     Conv2d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
         bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is
-(out_channels, in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels);
-both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels *
-kernel_size[0] * kernel_size[1]).
+Convolves input (N, C, H, W) or (C, H, W), C = `in_channels`, with learned filters. weight is
+(`out_channels`, `in_channels` / groups, `kernel_size`[0], `kernel_size`[1]) and bias is
+(`out_channels`); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
+(`in_channels` * `kernel_size`[0] * `kernel_size`[1]).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -610,10 +611,10 @@ end
     Conv3d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
         bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
-Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters. weight is
-(out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is
-(out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels
-* kernel_size[0] * kernel_size[1] * kernel_size[2]).
+Convolves input (N, C, D, H, W) or (C, D, H, W), C = `in_channels`, with learned filters. weight is
+(`out_channels`, `in_channels` / groups, `kernel_size`[0], `kernel_size`[1], `kernel_size`[2]) and
+bias is (`out_channels`); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
+(`in_channels` * `kernel_size`[0] * `kernel_size`[1] * `kernel_size`[2]).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -654,10 +655,10 @@ end
     ConvTranspose1d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
         groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
-Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a convolution
-with respect to its input. weight is (in_channels, out_channels / groups, kernel_size) and bias is
-(out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups /
-(out_channels * kernel_size).
+Transposed convolution of input (N, C, L) or (C, L), C = `in_channels`: the gradient of a
+convolution with respect to its input. weight is (`in_channels`, `out_channels` / groups,
+`kernel_size`) and bias is (`out_channels`); both are initialized uniformly in [-sqrt(k), sqrt(k)]
+with k = groups / (`out_channels` * `kernel_size`).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -698,10 +699,10 @@ end
     ConvTranspose2d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
         groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
-Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a
-convolution with respect to its input. weight is (in_channels, out_channels / groups,
-kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly in
-[-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1]).
+Transposed convolution of input (N, C, H, W) or (C, H, W), C = `in_channels`: the gradient of a
+convolution with respect to its input. weight is (`in_channels`, `out_channels` / groups,
+`kernel_size`[0], `kernel_size`[1]) and bias is (`out_channels`); both are initialized uniformly in
+[-sqrt(k), sqrt(k)] with k = groups / (`out_channels` * `kernel_size`[0] * `kernel_size`[1]).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -742,11 +743,11 @@ end
     ConvTranspose3d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
         groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
-Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the gradient of a
-convolution with respect to its input. weight is (in_channels, out_channels / groups,
-kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are initialized
-uniformly in [-sqrt(k), sqrt(k)] with k = groups / (out_channels * kernel_size[0] * kernel_size[1] *
-kernel_size[2]).
+Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = `in_channels`: the gradient of
+a convolution with respect to its input. weight is (`in_channels`, `out_channels` / groups,
+`kernel_size`[0], `kernel_size`[1], `kernel_size`[2]) and bias is (`out_channels`); both are
+initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (`out_channels` * `kernel_size`[0] *
+`kernel_size`[1] * `kernel_size`[2]).
 
 - `in_channels`: number of channels of the input
 - `out_channels`: number of channels of the result
@@ -788,8 +789,8 @@ end
         device=nothing, dtype=nothing, bias=true)
 
 Normalizes each channel of input (N, C) or (N, C, L): (x - mean) / sqrt(var + eps) * weight + bias.
-In training, mean and variance are those of the batch, which also update running_mean and
-running_var; in evaluation, the running statistics are used.
+In training, mean and variance are those of the batch, which also update `running_mean` and
+`running_var`; in evaluation, the running statistics are used.
 
 - `num_features`: C, the number of channels
 - `eps`: added to the variance for numerical stability
@@ -817,8 +818,8 @@ end
         device=nothing, dtype=nothing, bias=true)
 
 Normalizes each channel of input (N, C, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In
-training, mean and variance are those of the batch, which also update running_mean and running_var;
-in evaluation, the running statistics are used.
+training, mean and variance are those of the batch, which also update `running_mean` and
+`running_var`; in evaluation, the running statistics are used.
 
 - `num_features`: C, the number of channels
 - `eps`: added to the variance for numerical stability
@@ -846,8 +847,8 @@ end
         device=nothing, dtype=nothing, bias=true)
 
 Normalizes each channel of input (N, C, D, H, W): (x - mean) / sqrt(var + eps) * weight + bias. In
-training, mean and variance are those of the batch, which also update running_mean and running_var;
-in evaluation, the running statistics are used.
+training, mean and variance are those of the batch, which also update `running_mean` and
+`running_var`; in evaluation, the running statistics are used.
 
 - `num_features`: C, the number of channels
 - `eps`: added to the variance for numerical stability
@@ -874,10 +875,10 @@ end
     GroupNorm(num_groups, num_channels, eps=1e-5; affine=true, device=nothing, dtype=nothing,
         bias=true)
 
-Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x -
-mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
+Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x
+- mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
 
-- `num_groups`: number of groups; divides num_channels
+- `num_groups`: number of groups; divides `num_channels`
 - `num_channels`: C, the number of channels
 - `eps`: added to the variance for numerical stability
 - `affine`: whether to learn weight, initially 1, and bias
@@ -898,7 +899,7 @@ end
     RMSNorm(normalized_shape, eps=nothing; elementwise_affine=true, device=nothing, dtype=nothing)
 
 Computes x / sqrt(mean(x^2) + eps) * weight, with the mean over the last dimensions, whose sizes are
-normalized_shape.
+`normalized_shape`.
 
 - `normalized_shape`: sizes of the last dimensions, over which to normalize
 - `eps`: added to the mean for numerical stability; the machine epsilon of the dtype if absent
@@ -924,9 +925,9 @@ end
 Takes the maximum of each window of input (N, C, L) or (C, L).
 
 - `kernel_size`: size of the windows: one number
-- `stride`: step between windows; kernel_size if absent
+- `stride`: step between windows; `kernel_size` if absent
 - `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of
-  kernel_size
+  `kernel_size`
 - `dilation`: distance between the elements of a window
 - `return_indices`: whether to return the indices of the maxima, too
 - `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
@@ -951,9 +952,9 @@ end
 Takes the mean of each window of input (N, C, L) or (C, L).
 
 - `kernel_size`: size of the windows: one number
-- `stride`: step between windows; kernel_size if absent
+- `stride`: step between windows; `kernel_size` if absent
 - `padding`: number of zeros added to both ends of each spatial dimension; at most half of
-  kernel_size
+  `kernel_size`
 - `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
   past the input
 - `count_include_pad`: whether the mean counts the padding
@@ -975,7 +976,7 @@ end
     AdaptiveAvgPool1d(output_size)
 
 Averages input (N, C, L) or (C, L) over windows that cover it and are chosen so that the result has
-the spatial size output_size.
+the spatial size `output_size`.
 
 - `output_size`: size of the result; a negative number (None in Python) keeps the size of the input
 """
@@ -993,9 +994,9 @@ end
 Takes the maximum of each window of input (N, C, H, W) or (C, H, W).
 
 - `kernel_size`: size of the windows: (height, width), or one number for both
-- `stride`: step between windows; kernel_size if absent
+- `stride`: step between windows; `kernel_size` if absent
 - `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of
-  kernel_size
+  `kernel_size`
 - `dilation`: distance between the elements of a window
 - `return_indices`: whether to return the indices of the maxima, too
 - `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
@@ -1021,9 +1022,9 @@ end
 Takes the mean of each window of input (N, C, H, W) or (C, H, W).
 
 - `kernel_size`: size of the windows: (height, width), or one number for both
-- `stride`: step between windows; kernel_size if absent
+- `stride`: step between windows; `kernel_size` if absent
 - `padding`: number of zeros added to both ends of each spatial dimension; at most half of
-  kernel_size
+  `kernel_size`
 - `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
   past the input
 - `count_include_pad`: whether the mean counts the padding
@@ -1047,7 +1048,7 @@ end
     AdaptiveAvgPool2d(output_size)
 
 Averages input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen so that the
-result has the spatial size output_size.
+result has the spatial size `output_size`.
 
 - `output_size`: (height, width) of the result, or one number for both; a negative number (None in
   Python) keeps the size of the input

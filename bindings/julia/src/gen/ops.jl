@@ -15,13 +15,13 @@ const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" 
 const AUTOPADDING = ("none" => 0, "valid" => 1, "same" => 2)
 
 """
-    hardtanh(input, min_val=-1.0, max_val=1.0)
+    TT.hardtanh(input, min_val=-1.0, max_val=1.0)
 
-Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and
-at its bounds.
+Clamps each element to [`min_val`, `max_val`]; nan stays nan. The gradient is 0 outside the interval
+and at its bounds.
 
 - `min_val`: lower bound
-- `max_val`: upper bound, at least min_val
+- `max_val`: upper bound, at least `min_val`
 """
 function hardtanh(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_,
     max_val::Real=max_val_)
@@ -32,14 +32,15 @@ function hardtanh(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_
 end
 
 """
-    hardtanh!(input, min_val=-1.0, max_val=1.0)
+    TT.hardtanh!(input, min_val=-1.0, max_val=1.0)
 
 In place:
-Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval and
-at its bounds.
+
+Clamps each element to [`min_val`, `max_val`]; nan stays nan. The gradient is 0 outside the interval
+and at its bounds.
 
 - `min_val`: lower bound
-- `max_val`: upper bound, at least min_val
+- `max_val`: upper bound, at least `min_val`
 """
 function hardtanh!(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min_val_,
     max_val::Real=max_val_)
@@ -49,7 +50,7 @@ function hardtanh!(input::Tensor, min_val_=-1.0, max_val_=1.0; min_val::Real=min
 end
 
 """
-    relu6(input)
+    TT.relu6(input)
 
 Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
 bounds.
@@ -61,9 +62,10 @@ function relu6(input::Tensor)
 end
 
 """
-    relu6!(input)
+    TT.relu6!(input)
 
 In place:
+
 Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
 bounds.
 """
@@ -73,9 +75,9 @@ function relu6!(input::Tensor)
 end
 
 """
-    leaky_relu(input, negative_slope=0.01)
+    TT.leaky_relu(input, negative_slope=0.01)
 
-Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
+Computes x where x > 0 and `negative_slope` * x elsewhere, elementwise.
 
 - `negative_slope`: slope for x <= 0
 """
@@ -87,10 +89,11 @@ function leaky_relu(input::Tensor, negative_slope_=0.01; negative_slope::Real=ne
 end
 
 """
-    leaky_relu!(input, negative_slope=0.01)
+    TT.leaky_relu!(input, negative_slope=0.01)
 
 In place:
-Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
+
+Computes x where x > 0 and `negative_slope` * x elsewhere, elementwise.
 
 - `negative_slope`: slope for x <= 0
 """
@@ -101,7 +104,7 @@ function leaky_relu!(input::Tensor, negative_slope_=0.01; negative_slope::Real=n
 end
 
 """
-    elu(input, alpha=1.0)
+    TT.elu(input, alpha=1.0)
 
 Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
 
@@ -115,9 +118,10 @@ function elu(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
 end
 
 """
-    elu!(input, alpha=1.0)
+    TT.elu!(input, alpha=1.0)
 
 In place:
+
 Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
 
 - `alpha`: scale of the negative part; the limit for x -> -inf is -alpha
@@ -129,7 +133,7 @@ function elu!(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
 end
 
 """
-    gelu(input; approximate=\"none\", out=nothing)
+    TT.gelu(input; approximate=\"none\", out=nothing)
 
 Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard normal
 distribution.
@@ -149,7 +153,7 @@ function gelu(input::Tensor; approximate::Union{Union{AbstractString, Symbol}, N
 end
 
 """
-    silu(input)
+    TT.silu(input)
 
 Computes x * sigmoid(x), elementwise.
 """
@@ -160,9 +164,10 @@ function silu(input::Tensor)
 end
 
 """
-    silu!(input)
+    TT.silu!(input)
 
 In place:
+
 Computes x * sigmoid(x), elementwise.
 """
 function silu!(input::Tensor)
@@ -171,7 +176,7 @@ function silu!(input::Tensor)
 end
 
 """
-    mish(input)
+    TT.mish(input)
 
 Computes x * tanh(softplus(x)), elementwise.
 """
@@ -182,9 +187,10 @@ function mish(input::Tensor)
 end
 
 """
-    mish!(input)
+    TT.mish!(input)
 
 In place:
+
 Computes x * tanh(softplus(x)), elementwise.
 """
 function mish!(input::Tensor)
@@ -193,7 +199,7 @@ function mish!(input::Tensor)
 end
 
 """
-    softplus(input, beta=1.0, threshold=20.0; out=nothing)
+    TT.softplus(input, beta=1.0, threshold=20.0; out=nothing)
 
 Computes log(1 + exp(beta * x)) / beta, elementwise: a smooth approximation of relu.
 
@@ -213,7 +219,7 @@ function softplus(input::Tensor, beta_=1.0, threshold_=20.0; beta::Real=beta_,
 end
 
 """
-    logsigmoid(input; out=nothing)
+    TT.logsigmoid(input; out=nothing)
 
 Computes log(sigmoid(x)), elementwise, without underflow.
 """
@@ -228,7 +234,7 @@ function logsigmoid(input::Tensor; out=nothing)
 end
 
 """
-    hardswish(input)
+    TT.hardswish(input)
 
 Computes x * relu6(x + 3) / 6, elementwise.
 """
@@ -239,9 +245,10 @@ function hardswish(input::Tensor)
 end
 
 """
-    hardswish!(input)
+    TT.hardswish!(input)
 
 In place:
+
 Computes x * relu6(x + 3) / 6, elementwise.
 """
 function hardswish!(input::Tensor)
@@ -250,7 +257,7 @@ function hardswish!(input::Tensor)
 end
 
 """
-    hardsigmoid(input)
+    TT.hardsigmoid(input)
 
 Computes relu6(x + 3) / 6, elementwise.
 """
@@ -261,9 +268,10 @@ function hardsigmoid(input::Tensor)
 end
 
 """
-    hardsigmoid!(input)
+    TT.hardsigmoid!(input)
 
 In place:
+
 Computes relu6(x + 3) / 6, elementwise.
 """
 function hardsigmoid!(input::Tensor)
@@ -272,11 +280,12 @@ function hardsigmoid!(input::Tensor)
 end
 
 """
-    glu(input, dim=-1; dims=nothing)
+    TT.glu(input, dim=-1; dims=nothing)
 
 Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along dim.
 
 - `dim`: dimension to split; its size must be even
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function glu(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims, dim_))
     opts = Ref(C.tt_glu_opts(UInt64(1), c_dim(dim)))
@@ -286,7 +295,7 @@ function glu(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims,
 end
 
 """
-    softsign(input)
+    TT.softsign(input)
 
 Computes x / (1 + |x|), elementwise.
 """
@@ -297,7 +306,7 @@ function softsign(input::Tensor)
 end
 
 """
-    relu(input)
+    TT.relu(input)
 
 Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
 """
@@ -308,9 +317,10 @@ function relu(input::Tensor)
 end
 
 """
-    relu!(input)
+    TT.relu!(input)
 
 In place:
+
 Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
 """
 function relu!(input::Tensor)
@@ -319,7 +329,7 @@ function relu!(input::Tensor)
 end
 
 """
-    add(input, other; alpha=1, out=nothing)
+    TT.add(input, other; alpha=1, out=nothing)
 
 Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
 
@@ -382,9 +392,10 @@ function add(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::
 end
 
 """
-    add!(input, other; alpha=1)
+    TT.add!(input, other; alpha=1)
 
 In place:
+
 Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
 
 - `other`: tensor or number to add
@@ -418,7 +429,7 @@ function add!(input::Tensor, other::Union{Tensor, Number}; alpha::Number=1)
 end
 
 """
-    sub(input, other; alpha=1, out=nothing)
+    TT.sub(input, other; alpha=1, out=nothing)
 
 Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are
 not supported.
@@ -482,9 +493,10 @@ function sub(input::Union{Tensor, Number}, other::Union{Tensor, Number}; alpha::
 end
 
 """
-    sub!(input, other; alpha=1)
+    TT.sub!(input, other; alpha=1)
 
 In place:
+
 Computes self - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors are
 not supported.
 
@@ -523,7 +535,7 @@ const subtract = sub
 const subtract! = sub!
 
 """
-    rsub(input, other; alpha=1)
+    TT.rsub(input, other; alpha=1)
 
 Computes other - alpha * self, elementwise with broadcasting and dtype promotion. Bool tensors are
 not supported.
@@ -560,7 +572,7 @@ function rsub(input::Tensor, other::Union{Tensor, Number}; alpha::Number=1)
 end
 
 """
-    mul(input, other; out=nothing)
+    TT.mul(input, other; out=nothing)
 
 Computes self * other, elementwise with broadcasting and dtype promotion.
 """
@@ -599,9 +611,10 @@ function mul(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=not
 end
 
 """
-    mul!(input, other)
+    TT.mul!(input, other)
 
 In place:
+
 Computes self * other, elementwise with broadcasting and dtype promotion.
 """
 function mul!(input::Tensor, other::Union{Tensor, Number})
@@ -626,9 +639,9 @@ const multiply = mul
 const multiply! = mul!
 
 """
-    div(input, other; rounding_mode=\"none\", out=nothing)
+    TT.div(input, other; rounding_mode=\"none\", out=nothing)
 
-Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+Computes self / other, elementwise with broadcasting and dtype promotion. Without `rounding_mode`
 integers are divided as float32; with it, integer division by zero is an error.
 
 - `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward
@@ -672,10 +685,11 @@ function div(input::Union{Tensor, Number}, other::Union{Tensor, Number};
 end
 
 """
-    div!(input, other; rounding_mode=\"none\")
+    TT.div!(input, other; rounding_mode=\"none\")
 
 In place:
-Computes self / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
+
+Computes self / other, elementwise with broadcasting and dtype promotion. Without `rounding_mode`
 integers are divided as float32; with it, integer division by zero is an error.
 
 - `rounding_mode`: none: true division; floor: rounds down, like // in Python; trunc: rounds toward
@@ -701,8 +715,16 @@ function div!(input::Tensor, other::Union{Tensor, Number};
     no_form("div!")
 end
 
+const divide = div
+
+const true_divide = div
+
+const divide! = div!
+
+const true_divide! = div!
+
 """
-    floor_divide(input, other; out=nothing)
+    TT.floor_divide(input, other; out=nothing)
 
 Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No
 gradient.
@@ -742,9 +764,10 @@ function floor_divide(input::Union{Tensor, Number}, other::Union{Tensor, Number}
 end
 
 """
-    floor_divide!(input, other)
+    TT.floor_divide!(input, other)
 
 In place:
+
 Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion. No
 gradient.
 """
@@ -766,7 +789,7 @@ function floor_divide!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    fmod(input, other; out=nothing)
+    TT.fmod(input, other; out=nothing)
 
 Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has
 the sign of self.
@@ -805,9 +828,10 @@ function fmod(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    fmod!(input, other)
+    TT.fmod!(input, other)
 
 In place:
+
 Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It has
 the sign of self.
 """
@@ -829,7 +853,7 @@ function fmod!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    remainder(input, other; out=nothing)
+    TT.remainder(input, other; out=nothing)
 
 Computes the remainder of the division rounded down, like % in Python, elementwise with
 broadcasting. It has the sign of other.
@@ -869,9 +893,10 @@ function remainder(input::Union{Tensor, Number}, other::Union{Tensor, Number}; o
 end
 
 """
-    remainder!(input, other)
+    TT.remainder!(input, other)
 
 In place:
+
 Computes the remainder of the division rounded down, like % in Python, elementwise with
 broadcasting. It has the sign of other.
 """
@@ -893,7 +918,7 @@ function remainder!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    atan2(input, other; out=nothing)
+    TT.atan2(input, other; out=nothing)
 
 Computes the angle in radians between the positive x axis and the point (x = other, y = self), in
 [-pi, pi], elementwise with broadcasting.
@@ -909,9 +934,10 @@ function atan2(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    atan2!(input, other)
+    TT.atan2!(input, other)
 
 In place:
+
 Computes the angle in radians between the positive x axis and the point (x = other, y = self), in
 [-pi, pi], elementwise with broadcasting.
 """
@@ -925,7 +951,7 @@ const arctan2 = atan2
 const arctan2! = atan2!
 
 """
-    neg(input; out=nothing)
+    TT.neg(input; out=nothing)
 
 Negates each element. Bool tensors are not supported.
 """
@@ -940,9 +966,10 @@ function neg(input::Tensor; out=nothing)
 end
 
 """
-    neg!(input)
+    TT.neg!(input)
 
 In place:
+
 Negates each element. Bool tensors are not supported.
 """
 function neg!(input::Tensor)
@@ -955,7 +982,7 @@ const negative = neg
 const negative! = neg!
 
 """
-    pow(input, exponent; out=nothing)
+    TT.pow(input, exponent; out=nothing)
 
 Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
 Raises each element of self to the power of a number. Integers cannot be raised to a negative
@@ -1016,9 +1043,10 @@ function pow(input::Union{Tensor, Number}, exponent::Union{Tensor, Number}; out=
 end
 
 """
-    pow!(input, exponent)
+    TT.pow!(input, exponent)
 
 In place:
+
 Raises self to the power exponent, elementwise with broadcasting and dtype promotion.
 Raises each element of self to the power of a number. Integers cannot be raised to a negative
 integer.
@@ -1041,7 +1069,7 @@ function pow!(input::Tensor, exponent::Union{Tensor, Number})
 end
 
 """
-    max(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.max(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Returns the maximum of all elements; nan if any element is nan. Equal maxima share the gradient
 equally.
@@ -1052,6 +1080,7 @@ share the gradient equally.
 
 - `dim`: dimension to reduce
 - `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function max(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing,
@@ -1084,7 +1113,7 @@ function max(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    min(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.min(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Returns the minimum of all elements; nan if any element is nan. Equal minima share the gradient
 equally.
@@ -1095,6 +1124,7 @@ share the gradient equally.
 
 - `dim`: dimension to reduce
 - `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function min(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Integer, Tensor, Nothing}=chosen_one(dims, dim_), other=nothing,
@@ -1127,7 +1157,7 @@ function min(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    clamp(input, min=nothing, max=nothing; out=nothing)
+    TT.clamp(input, min=nothing, max=nothing; out=nothing)
 
 Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
 0 outside the interval and at its bounds.
@@ -1160,9 +1190,10 @@ function clamp(input::Tensor, min_=nothing, max_=nothing; min::Union{Number, Ten
 end
 
 """
-    clamp!(input, min=nothing, max=nothing)
+    TT.clamp!(input, min=nothing, max=nothing)
 
 In place:
+
 Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
 0 outside the interval and at its bounds.
 Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least
@@ -1188,13 +1219,14 @@ const clip = clamp
 const clip! = clamp!
 
 """
-    cat(tensors, dim=1; dims=nothing, out=nothing)
+    TT.cat(tensors, dim=1; dims=nothing, out=nothing)
 
 Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D tensors
 without elements are skipped.
 
 - `tensors`: at least one tensor
 - `dim`: dimension to concatenate along
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cat(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
     out=nothing)
@@ -1215,12 +1247,13 @@ const concat = cat
 const concatenate = cat
 
 """
-    stack(tensors, dim=1; dims=nothing, out=nothing)
+    TT.stack(tensors, dim=1; dims=nothing, out=nothing)
 
 Concatenates tensors of equal shape along a new dimension.
 
 - `tensors`: at least one tensor
 - `dim`: position of the new dimension, in [-ndim - 1, ndim]
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function stack(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
     out=nothing)
@@ -1237,15 +1270,16 @@ function stack(tensors::Tensors, dim_=1; dims=nothing, dim::Integer=chosen_one(d
 end
 
 """
-    split(input, split_size, dim=1; dims=nothing)
+    TT.split(input, split_size, dim=1; dims=nothing)
 
-Splits self along dim into views of size split_size. The last view is smaller if the size of dim is
-not a multiple.
+Splits self along dim into views of size `split_size`. The last view is smaller if the size of dim
+is not a multiple.
 Splits self along dim into views of the given sizes.
 
 - `split_size`: size of each view along dim
 - `dim`: dimension to split
 - `split_sizes`: sizes of the views; their sum must be the size of dim
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function split(input::Tensor, split_size_=required, dim_=1; dims=nothing,
     split_size::Union{Ints, Required}=split_size_, split_sizes=nothing,
@@ -1268,12 +1302,13 @@ end
 const unsafe_split = split
 
 """
-    chunk(input, chunks, dim=1; dims=nothing)
+    TT.chunk(input, chunks, dim=1; dims=nothing)
 
 Splits self along dim into at most `chunks` views of equal size. The last view may be smaller.
 
 - `chunks`: number of views, at least 1
 - `dim`: dimension to split
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function chunk(input::Tensor, chunks_=required, dim_=1; dims=nothing,
     chunks::Union{Integer, Required}=chunks_, dim::Integer=chosen_one(dims, dim_))
@@ -1285,7 +1320,7 @@ end
 const unsafe_chunk = chunk
 
 """
-    flip(input, dims...)
+    TT.flip(input, dims...)
 
 Returns a copy with the order of the elements reversed along dims.
 
@@ -1300,7 +1335,7 @@ function flip(input::Tensor, dims...)
 end
 
 """
-    roll(input, shifts, dims=nothing)
+    TT.roll(input, shifts, dims=nothing)
 
 Returns a copy whose elements are shifted along dims; elements shifted past the end continue at the
 start. Without dims, self is flattened first and then restored to its shape.
@@ -1320,7 +1355,7 @@ function roll(input::Tensor, shifts_=required, dims_=nothing; shifts::Union{Ints
 end
 
 """
-    repeat(input, repeats...)
+    TT.repeat(input, repeats...)
 
 Repeats self repeats[i] times along dimension i. Additional entries of repeats become leading
 dimensions.
@@ -1336,7 +1371,7 @@ function repeat(input::Tensor, repeats...)
 end
 
 """
-    tile(input, dims...)
+    TT.tile(input, dims...)
 
 Repeats self along its last dimensions, like repeat. dims may have fewer entries than self has
 dimensions.
@@ -1352,7 +1387,7 @@ function tile(input::Tensor, dims...)
 end
 
 """
-    pad(input, pad; mode=\"constant\", value=nothing)
+    TT.pad(input, pad; mode=\"constant\", value=nothing)
 
 Pads the last dimensions of input; negative amounts crop.
 
@@ -1374,7 +1409,7 @@ function pad(input::Tensor, pad_=required; pad::Union{Ints, Required}=pad_,
 end
 
 """
-    constant_pad_nd(input, pad, value=0)
+    TT.constant_pad_nd(input, pad, value=0)
 
 Pads the last dimensions of self with a constant; negative amounts crop.
 
@@ -1392,7 +1427,7 @@ function constant_pad_nd(input::Tensor, pad_=required, value_=0; pad::Union{Ints
 end
 
 """
-    hstack(tensors; out=nothing)
+    TT.hstack(tensors; out=nothing)
 
 Concatenates tensors horizontally: along dimension 1, or along dimension 0 if they have at most one.
 
@@ -1411,7 +1446,7 @@ function hstack(tensors::Tensors; out=nothing)
 end
 
 """
-    vstack(tensors; out=nothing)
+    TT.vstack(tensors; out=nothing)
 
 Concatenates tensors vertically: along dimension 0, where tensors with at most one dimension are
 rows.
@@ -1433,9 +1468,9 @@ end
 const row_stack = vstack
 
 """
-    dstack(tensors; out=nothing)
+    TT.dstack(tensors; out=nothing)
 
-Concatenates tensors along dimension 2. Each is seen as by atleast_3d.
+Concatenates tensors along dimension 2. Each is seen as by `atleast_3d`.
 
 - `tensors`: at least one tensor
 """
@@ -1452,7 +1487,7 @@ function dstack(tensors::Tensors; out=nothing)
 end
 
 """
-    column_stack(tensors; out=nothing)
+    TT.column_stack(tensors; out=nothing)
 
 Concatenates tensors along dimension 1, where tensors with at most one dimension are columns.
 
@@ -1471,7 +1506,7 @@ function column_stack(tensors::Tensors; out=nothing)
 end
 
 """
-    block_diag(tensors...)
+    TT.block_diag(tensors...)
 
 Returns a matrix with the given matrices along the diagonal and zeros elsewhere. Vectors are rows.
 
@@ -1486,7 +1521,7 @@ function block_diag(tensors...)
 end
 
 """
-    tensor_split(input, indices_or_sections, dim=1; dims=nothing)
+    TT.tensor_split(input, indices_or_sections, dim=1; dims=nothing)
 
 Splits self along dim into `sections` views of almost equal size.
 Splits self along dim before each of the given indices, which are clipped as those of a slice.
@@ -1496,6 +1531,7 @@ Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds
 - `dim`: dimension to split
 - `indices`: positions at which dim is split
 - `tensor_indices_or_sections`: 0-dim or 1-D int64 tensor
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function tensor_split(input::Tensor, indices_or_sections::Union{Ints, Tensor}, dim_=1; dims=nothing,
     dim::Integer=chosen_one(dims, dim_))
@@ -1518,7 +1554,7 @@ function tensor_split(input::Tensor, indices_or_sections::Union{Ints, Tensor}, d
 end
 
 """
-    hsplit(input, sections)
+    TT.hsplit(input, sections)
 
 Splits self horizontally, along dimension 1, into views of equal size; a 1-D tensor along its only
 dimension.
@@ -1542,7 +1578,7 @@ function hsplit(input::Tensor, sections_=required; sections::Union{Ints, Require
 end
 
 """
-    vsplit(input, sections)
+    TT.vsplit(input, sections)
 
 Splits self vertically, along dimension 0, into views of equal size. self has at least 2 dimensions.
 Splits self vertically before each of the given indices.
@@ -1565,7 +1601,7 @@ function vsplit(input::Tensor, sections_=required; sections::Union{Ints, Require
 end
 
 """
-    dsplit(input, sections)
+    TT.dsplit(input, sections)
 
 Splits self along dimension 2 into views of equal size. self has at least 3 dimensions.
 Splits self along dimension 2 before each of the given indices.
@@ -1588,7 +1624,7 @@ function dsplit(input::Tensor, sections_=required; sections::Union{Ints, Require
 end
 
 """
-    fliplr(input)
+    TT.fliplr(input)
 
 Returns a copy with the order of the columns, dimension 1, reversed.
 """
@@ -1599,7 +1635,7 @@ function fliplr(input::Tensor)
 end
 
 """
-    flipud(input)
+    TT.flipud(input)
 
 Returns a copy with the order of the rows, dimension 0, reversed.
 """
@@ -1610,7 +1646,7 @@ function flipud(input::Tensor)
 end
 
 """
-    rot90(input, k=1, dims=nothing)
+    TT.rot90(input, k=1, dims=nothing)
 
 Returns a copy rotated by k quarter turns in the plane of two dimensions, from the first towards the
 second.
@@ -1626,7 +1662,7 @@ function rot90(input::Tensor, k_=1, dims_=nothing; k::Integer=k_, dims::Union{In
 end
 
 """
-    diag(input, diagonal=0; out=nothing)
+    TT.diag(input, diagonal=0; out=nothing)
 
 Returns a copy of the diagonal of a matrix, or the matrix with a vector as its diagonal and zeros
 elsewhere.
@@ -1644,7 +1680,7 @@ function diag(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_, out=nothi
 end
 
 """
-    diagflat(input, offset=0)
+    TT.diagflat(input, offset=0)
 
 Returns the matrix with the elements of self as its diagonal and zeros elsewhere.
 
@@ -1658,7 +1694,7 @@ function diagflat(input::Tensor, offset_=0; offset::Integer=offset_)
 end
 
 """
-    diag_embed(input, offset=0, dim1=-2, dim2=-1)
+    TT.diag_embed(input, offset=0, dim1=-2, dim2=-1)
 
 Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of self; they
 are zero elsewhere.
@@ -1676,7 +1712,7 @@ function diag_embed(input::Tensor, offset_=0, dim1_=-2, dim2_=-1; offset::Intege
 end
 
 """
-    meshgrid(tensors...; indexing=\"ij\")
+    TT.meshgrid(tensors...; indexing=\"ij\")
 
 Returns the coordinates of a grid: for each vector a view in which it varies along its own
 dimension.
@@ -1693,7 +1729,7 @@ function meshgrid(tensors...; indexing::Union{Union{AbstractString, Symbol}, Not
 end
 
 """
-    cartesian_prod(tensors...)
+    TT.cartesian_prod(tensors...)
 
 Returns all combinations of one element from each vector, one per row.
 
@@ -1709,7 +1745,7 @@ function cartesian_prod(tensors...)
 end
 
 """
-    combinations(input, r=2; with_replacement=false)
+    TT.combinations(input, r=2; with_replacement=false)
 
 Returns all combinations of r elements of a vector, one per row, in the order of the elements.
 
@@ -1725,7 +1761,7 @@ function combinations(input::Tensor, r_=2; r::Integer=r_, with_replacement::Bool
 end
 
 """
-    repeat_interleave(input, repeats, dim=nothing; dims=nothing, output_size=nothing)
+    TT.repeat_interleave(input, repeats, dim=nothing; dims=nothing, output_size=nothing)
 
 Repeats each element, or each slice of dim, `repeats` times.
 Repeats each element, or each slice of dim, as often as repeats says.
@@ -1733,6 +1769,7 @@ Repeats each element, or each slice of dim, as often as repeats says.
 - `repeats`: number of copies
 - `dim`: dimension along which slices are repeated; default: self is flattened
 - `output_size`: size of the result in dim, if it is known; it is checked
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function repeat_interleave(input::Tensor, repeats::Union{Integer, Tensor}, dim_=nothing;
     dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims, dim_),
@@ -1754,10 +1791,10 @@ function repeat_interleave(input::Tensor, repeats::Union{Integer, Tensor}, dim_=
 end
 
 """
-    scaled_dot_product_attention(query, key, value, attn_mask=nothing, dropout_p=0.0;
+    TT.scaled_dot_product_attention(query, key, value, attn_mask=nothing, dropout_p=0.0;
         is_causal=false, scale=nothing, enable_gqa=false, generator=nothing)
 
-Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two dimensions,
+Computes dropout(softmax(query @ key^T * scale + `attn_mask`)) @ value over the last two dimensions,
 without storing the matrix of scores. Queries whose keys are all masked give zeros.
 
 - `query`: (…, heads, L, E)
@@ -1766,7 +1803,7 @@ without storing the matrix of scores. Queries whose keys are all masked give zer
 - `attn_mask`: broadcasts to (…, heads, L, S). Bool: true where a key takes part; floating: added to
   the scores
 - `dropout_p`: probability of dropping an attention weight, in [0, 1]
-- `is_causal`: whether query i attends to keys 0 … i only; cannot be combined with attn_mask
+- `is_causal`: whether query i attends to keys 0 … i only; cannot be combined with `attn_mask`
 - `scale`: factor of the scores; default: 1 / sqrt(E)
 - `enable_gqa`: grouped query attention: the number of heads of query is a multiple of that of key
   and value
@@ -1786,7 +1823,7 @@ function scaled_dot_product_attention(query::Tensor, key::Tensor, value::Tensor,
 end
 
 """
-    bitwise_and(input, other; out=nothing)
+    TT.bitwise_and(input, other; out=nothing)
 
 Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
 """
@@ -1825,9 +1862,10 @@ function bitwise_and(input::Union{Tensor, Number}, other::Union{Tensor, Number};
 end
 
 """
-    bitwise_and!(input, other)
+    TT.bitwise_and!(input, other)
 
 In place:
+
 Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_and!(input::Tensor, other::Union{Tensor, Number})
@@ -1848,7 +1886,7 @@ function bitwise_and!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    bitwise_or(input, other; out=nothing)
+    TT.bitwise_or(input, other; out=nothing)
 
 Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
@@ -1887,9 +1925,10 @@ function bitwise_or(input::Union{Tensor, Number}, other::Union{Tensor, Number}; 
 end
 
 """
-    bitwise_or!(input, other)
+    TT.bitwise_or!(input, other)
 
 In place:
+
 Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_or!(input::Tensor, other::Union{Tensor, Number})
@@ -1910,7 +1949,7 @@ function bitwise_or!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    bitwise_xor(input, other; out=nothing)
+    TT.bitwise_xor(input, other; out=nothing)
 
 Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
@@ -1949,9 +1988,10 @@ function bitwise_xor(input::Union{Tensor, Number}, other::Union{Tensor, Number};
 end
 
 """
-    bitwise_xor!(input, other)
+    TT.bitwise_xor!(input, other)
 
 In place:
+
 Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
 """
 function bitwise_xor!(input::Tensor, other::Union{Tensor, Number})
@@ -1972,7 +2012,7 @@ function bitwise_xor!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    bitwise_not(input; out=nothing)
+    TT.bitwise_not(input; out=nothing)
 
 Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
 """
@@ -1987,9 +2027,10 @@ function bitwise_not(input::Tensor; out=nothing)
 end
 
 """
-    bitwise_not!(input)
+    TT.bitwise_not!(input)
 
 In place:
+
 Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No gradient.
 """
 function bitwise_not!(input::Tensor)
@@ -1998,7 +2039,7 @@ function bitwise_not!(input::Tensor)
 end
 
 """
-    bitwise_left_shift(input, other; out=nothing)
+    TT.bitwise_left_shift(input, other; out=nothing)
 
 Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0
 where other is negative or at least the number of bits.
@@ -2038,9 +2079,10 @@ function bitwise_left_shift(input::Union{Tensor, Number}, other::Union{Tensor, N
 end
 
 """
-    bitwise_left_shift!(input, other)
+    TT.bitwise_left_shift!(input, other)
 
 In place:
+
 Shifts the bits of self left by other, elementwise with broadcasting; integers only. The result is 0
 where other is negative or at least the number of bits.
 """
@@ -2062,7 +2104,7 @@ function bitwise_left_shift!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    bitwise_right_shift(input, other; out=nothing)
+    TT.bitwise_right_shift(input, other; out=nothing)
 
 Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit
 is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
@@ -2103,9 +2145,10 @@ function bitwise_right_shift(input::Union{Tensor, Number}, other::Union{Tensor, 
 end
 
 """
-    bitwise_right_shift!(input, other)
+    TT.bitwise_right_shift!(input, other)
 
 In place:
+
 Shifts the bits of self right by other, elementwise with broadcasting; integers only. The sign bit
 is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
 """
@@ -2127,7 +2170,7 @@ function bitwise_right_shift!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    eq(input, other; out=nothing)
+    TT.eq(input, other; out=nothing)
 
 Tests self == other, elementwise with broadcasting. The result is bool.
 """
@@ -2165,9 +2208,10 @@ function eq(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    eq!(input, other)
+    TT.eq!(input, other)
 
 In place:
+
 Tests self == other, elementwise with broadcasting. The result is bool.
 """
 function eq!(input::Tensor, other::Union{Tensor, Number})
@@ -2188,7 +2232,7 @@ function eq!(input::Tensor, other::Union{Tensor, Number})
 end
 
 """
-    ne(input, other; out=nothing)
+    TT.ne(input, other; out=nothing)
 
 Tests self != other, elementwise with broadcasting. The result is bool.
 """
@@ -2226,9 +2270,10 @@ function ne(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    ne!(input, other)
+    TT.ne!(input, other)
 
 In place:
+
 Tests self != other, elementwise with broadcasting. The result is bool.
 """
 function ne!(input::Tensor, other::Union{Tensor, Number})
@@ -2253,7 +2298,7 @@ const not_equal = ne
 const not_equal! = ne!
 
 """
-    lt(input, other; out=nothing)
+    TT.lt(input, other; out=nothing)
 
 Tests self < other, elementwise with broadcasting. The result is bool.
 """
@@ -2291,9 +2336,10 @@ function lt(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    lt!(input, other)
+    TT.lt!(input, other)
 
 In place:
+
 Tests self < other, elementwise with broadcasting. The result is bool.
 """
 function lt!(input::Tensor, other::Union{Tensor, Number})
@@ -2318,7 +2364,7 @@ const less = lt
 const less! = lt!
 
 """
-    le(input, other; out=nothing)
+    TT.le(input, other; out=nothing)
 
 Tests self <= other, elementwise with broadcasting. The result is bool.
 """
@@ -2356,9 +2402,10 @@ function le(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    le!(input, other)
+    TT.le!(input, other)
 
 In place:
+
 Tests self <= other, elementwise with broadcasting. The result is bool.
 """
 function le!(input::Tensor, other::Union{Tensor, Number})
@@ -2383,7 +2430,7 @@ const less_equal = le
 const less_equal! = le!
 
 """
-    gt(input, other; out=nothing)
+    TT.gt(input, other; out=nothing)
 
 Tests self > other, elementwise with broadcasting. The result is bool.
 """
@@ -2421,9 +2468,10 @@ function gt(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    gt!(input, other)
+    TT.gt!(input, other)
 
 In place:
+
 Tests self > other, elementwise with broadcasting. The result is bool.
 """
 function gt!(input::Tensor, other::Union{Tensor, Number})
@@ -2448,7 +2496,7 @@ const greater = gt
 const greater! = gt!
 
 """
-    ge(input, other; out=nothing)
+    TT.ge(input, other; out=nothing)
 
 Tests self >= other, elementwise with broadcasting. The result is bool.
 """
@@ -2486,9 +2534,10 @@ function ge(input::Tensor, other::Union{Tensor, Number}; out=nothing)
 end
 
 """
-    ge!(input, other)
+    TT.ge!(input, other)
 
 In place:
+
 Tests self >= other, elementwise with broadcasting. The result is bool.
 """
 function ge!(input::Tensor, other::Union{Tensor, Number})
@@ -2513,7 +2562,7 @@ const greater_equal = ge
 const greater_equal! = ge!
 
 """
-    logical_not(input; out=nothing)
+    TT.logical_not(input; out=nothing)
 
 Tests whether each element is 0. The result is bool; nan is not 0.
 """
@@ -2528,9 +2577,10 @@ function logical_not(input::Tensor; out=nothing)
 end
 
 """
-    logical_not!(input)
+    TT.logical_not!(input)
 
 In place:
+
 Tests whether each element is 0. The result is bool; nan is not 0.
 """
 function logical_not!(input::Tensor)
@@ -2539,7 +2589,7 @@ function logical_not!(input::Tensor)
 end
 
 """
-    logical_and(input, other; out=nothing)
+    TT.logical_and(input, other; out=nothing)
 
 Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is
 nonzero.
@@ -2555,9 +2605,10 @@ function logical_and(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    logical_and!(input, other)
+    TT.logical_and!(input, other)
 
 In place:
+
 Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan is
 nonzero.
 """
@@ -2567,7 +2618,7 @@ function logical_and!(input::Tensor, other::Tensor)
 end
 
 """
-    logical_or(input, other; out=nothing)
+    TT.logical_or(input, other; out=nothing)
 
 Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is
 bool; nan is nonzero.
@@ -2583,9 +2634,10 @@ function logical_or(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    logical_or!(input, other)
+    TT.logical_or!(input, other)
 
 In place:
+
 Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result is
 bool; nan is nonzero.
 """
@@ -2595,7 +2647,7 @@ function logical_or!(input::Tensor, other::Tensor)
 end
 
 """
-    logical_xor(input, other; out=nothing)
+    TT.logical_xor(input, other; out=nothing)
 
 Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is
 bool; nan is nonzero.
@@ -2611,9 +2663,10 @@ function logical_xor(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    logical_xor!(input, other)
+    TT.logical_xor!(input, other)
 
 In place:
+
 Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result is
 bool; nan is nonzero.
 """
@@ -2623,7 +2676,7 @@ function logical_xor!(input::Tensor, other::Tensor)
 end
 
 """
-    conv1d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
+    TT.conv1d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
 Computes a 1-D convolution (cross-correlation) of signals.
 Computes a 1-D convolution, like conv1d, with the padding given by name.
@@ -2663,9 +2716,9 @@ function conv1d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor
 end
 
 """
-    conv2d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
+    TT.conv2d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
-Computes a 2-D convolution (cross-correlation) of images. The result is channels_last if input or
+Computes a 2-D convolution (cross-correlation) of images. The result is `channels_last` if input or
 weight is.
 Computes a 2-D convolution, like conv2d, with the padding given by name.
 
@@ -2704,7 +2757,7 @@ function conv2d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor
 end
 
 """
-    conv3d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
+    TT.conv3d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
 Computes a 3-D convolution (cross-correlation) of volumes.
 Computes a 3-D convolution, like conv3d, with the padding given by name.
@@ -2744,8 +2797,8 @@ function conv3d(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor
 end
 
 """
-    conv_transpose1d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1,
-        dilation=1)
+    TT.conv_transpose1d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0,
+        groups=1, dilation=1)
 
 Computes a 1-D transposed convolution, the gradient of conv1d with respect to its input.
 
@@ -2777,8 +2830,8 @@ function conv_transpose1d(input::Tensor, weight::Tensor, bias_=nothing;
 end
 
 """
-    conv_transpose2d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1,
-        dilation=1)
+    TT.conv_transpose2d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0,
+        groups=1, dilation=1)
 
 Computes a 2-D transposed convolution, the gradient of conv2d with respect to its input.
 
@@ -2810,8 +2863,8 @@ function conv_transpose2d(input::Tensor, weight::Tensor, bias_=nothing;
 end
 
 """
-    conv_transpose3d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0, groups=1,
-        dilation=1)
+    TT.conv_transpose3d(input, weight, bias=nothing; stride=1, padding=0, output_padding=0,
+        groups=1, dilation=1)
 
 Computes a 3-D transposed convolution, the gradient of conv3d with respect to its input.
 
@@ -2843,7 +2896,7 @@ function conv_transpose3d(input::Tensor, weight::Tensor, bias_=nothing;
 end
 
 """
-    copy!(input, src)
+    TT.copy!(input, src)
 
 Copies the elements of src into self. src is broadcast to the shape of self and converted to its
 dtype and device.
@@ -2854,12 +2907,12 @@ function copy!(input::Tensor, src::Tensor)
 end
 
 """
-    clone(input; memory_format=:preserve, out=nothing)
+    TT.clone(input; memory_format=:preserve, out=nothing)
 
 Returns a copy of self with its own storage.
 
-- `memory_format`: preserve: the strides of self if it is dense, else row-major; contiguous: row-
-  major; channels_last, channels_last_3d: dimension 1 is innermost
+- `memory_format`: preserve: the strides of self if it is dense, else row-major; contiguous:
+  row-major; `channels_last`, `channels_last_3d`: dimension 1 is innermost
 """
 function clone(input::Tensor; memory_format::Symbol=:preserve, out=nothing)
     opts = Ref(C.tt_clone_opts(UInt64(1), memory_format_code(memory_format)))
@@ -2873,7 +2926,7 @@ function clone(input::Tensor; memory_format::Symbol=:preserve, out=nothing)
 end
 
 """
-    to(input; copy=false, dtype=nothing, device=nothing, memory_format=:preserve)
+    TT.to(input; copy=false, dtype=nothing, device=nothing, memory_format=:preserve)
 
 Converts self to a dtype, a device and a memory format. Returns self itself if nothing changes and
 copy is false.
@@ -2893,7 +2946,7 @@ function to(input::Tensor; copy::Bool=false, dtype::Union{Type, Nothing}=nothing
 end
 
 """
-    contiguous(input)
+    TT.contiguous(input)
 
 Returns self itself if it is contiguous in row-major order, else a row-major copy.
 """
@@ -2904,7 +2957,7 @@ function contiguous(input::Tensor)
 end
 
 """
-    zero!(input)
+    TT.zero!(input)
 
 Sets every element of self to 0.
 """
@@ -2914,7 +2967,7 @@ function zero!(input::Tensor)
 end
 
 """
-    fill!(input, value)
+    TT.fill!(input, value)
 
 Sets every element of self to value.
 """
@@ -2931,7 +2984,7 @@ function fill!(input::Tensor, value_=required; value::Union{Number, Required}=va
 end
 
 """
-    empty(size...; dtype=nothing, device=nothing, requires_grad=false)
+    TT.empty(size...; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns an uninitialized tensor.
 
@@ -2952,7 +3005,7 @@ end
 empty(T::Type, size...; kw...) = empty(size...; dtype=T, kw...)
 
 """
-    zeros(size...; dtype=nothing, device=nothing, requires_grad=false)
+    TT.zeros(size...; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns a tensor filled with 0.
 
@@ -2973,7 +3026,7 @@ end
 zeros(T::Type, size...; kw...) = zeros(size...; dtype=T, kw...)
 
 """
-    ones(size...; dtype=nothing, device=nothing, requires_grad=false)
+    TT.ones(size...; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns a tensor filled with 1.
 
@@ -2994,12 +3047,12 @@ end
 ones(T::Type, size...; kw...) = ones(size...; dtype=T, kw...)
 
 """
-    full(size, fill_value; dtype=nothing, device=nothing, requires_grad=false)
+    TT.full(size, fill_value; dtype=nothing, device=nothing, requires_grad=false)
 
-Returns a tensor filled with fill_value.
+Returns a tensor filled with `fill_value`.
 
 - `dtype`: dtype of the result; default: bool, int64, float32 or complex64, as the kind of
-  fill_value
+  `fill_value`
 - `device`: device of the result; default: CPU
 """
 function full(size::Ints, fill_value_=required; fill_value::Union{Number, Required}=fill_value_,
@@ -3024,7 +3077,8 @@ function full(size::Ints, fill_value_=required; fill_value::Union{Number, Requir
 end
 
 """
-    arange(start=nothing, stop=nothing, step=1; dtype=nothing, device=nothing, requires_grad=false)
+    TT.arange(start=nothing, stop=nothing, step=1; dtype=nothing, device=nothing,
+        requires_grad=false)
 
 Returns the values start, start + step, … up to, but not including, end: ceil((end - start) / step)
 elements.
@@ -3046,7 +3100,7 @@ function arange(start_=nothing, stop_=nothing, step_=1; start::Union{Number, Not
 end
 
 """
-    empty_like(input; dtype=nothing, device=nothing, requires_grad=false)
+    TT.empty_like(input; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
 
@@ -3063,7 +3117,7 @@ function empty_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
 end
 
 """
-    zeros_like(input; dtype=nothing, device=nothing, requires_grad=false)
+    TT.zeros_like(input; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
 
@@ -3080,7 +3134,7 @@ function zeros_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
 end
 
 """
-    ones_like(input; dtype=nothing, device=nothing, requires_grad=false)
+    TT.ones_like(input; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
 
@@ -3097,9 +3151,9 @@ function ones_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
 end
 
 """
-    full_like(input, fill_value; dtype=nothing, device=nothing, requires_grad=false)
+    TT.full_like(input, fill_value; dtype=nothing, device=nothing, requires_grad=false)
 
-Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
+Returns a tensor with the shape of self, filled with `fill_value`. The strides of a dense self are
 kept.
 
 - `dtype`: dtype of the result; default: that of self
@@ -3123,7 +3177,7 @@ function full_like(input::Tensor, fill_value_=required;
 end
 
 """
-    eye(n, m=nothing; dtype=nothing, device=nothing, requires_grad=false)
+    TT.eye(n, m=nothing; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns a matrix with ones on the main diagonal and zeros elsewhere.
 
@@ -3143,7 +3197,7 @@ function eye(n::Integer, m_=nothing; m::Union{Integer, Nothing}=m_,
 end
 
 """
-    linspace(start, stop, steps; dtype=nothing, device=nothing, requires_grad=false)
+    TT.linspace(start, stop, steps; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns `steps` evenly spaced values from start to end, both included.
 
@@ -3163,7 +3217,7 @@ function linspace(start::Number, stop::Number, steps::Integer; dtype::Union{Type
 end
 
 """
-    tril_indices(row, col, offset=0; dtype=nothing, device=nothing)
+    TT.tril_indices(row, col, offset=0; dtype=nothing, device=nothing)
 
 Returns the indices of the lower triangle of a matrix in row-major order: the rows, then the
 columns.
@@ -3187,7 +3241,7 @@ function tril_indices(row::Integer, col_=required, offset_=0; col::Union{Integer
 end
 
 """
-    triu_indices(row, col, offset=0; dtype=nothing, device=nothing)
+    TT.triu_indices(row, col, offset=0; dtype=nothing, device=nothing)
 
 Returns the indices of the upper triangle of a matrix in row-major order: the rows, then the
 columns.
@@ -3211,7 +3265,7 @@ function triu_indices(row::Integer, col_=required, offset_=0; col::Union{Integer
 end
 
 """
-    gather(input, dim, index; out=nothing)
+    TT.gather(input, dim, index; out=nothing)
 
 Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
 dimensions. The result has the shape of index.
@@ -3231,7 +3285,7 @@ function gather(input::Tensor, dim::Integer, index::Tensor; out=nothing)
 end
 
 """
-    scatter_add(input, dim, index, src)
+    TT.scatter_add(input, dim, index, src)
 
 Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0,
 and likewise for other dimensions. Repeated indices accumulate.
@@ -3247,9 +3301,10 @@ function scatter_add(input::Tensor, dim::Integer, index::Tensor, src::Tensor)
 end
 
 """
-    scatter_add!(input, dim, index, src)
+    TT.scatter_add!(input, dim, index, src)
 
 In place:
+
 Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0,
 and likewise for other dimensions. Repeated indices accumulate.
 
@@ -3263,7 +3318,7 @@ function scatter_add!(input::Tensor, dim::Integer, index::Tensor, src::Tensor)
 end
 
 """
-    index_select(input, dim, index; out=nothing)
+    TT.index_select(input, dim, index; out=nothing)
 
 Selects the entries index[0], index[1], … of dimension dim.
 
@@ -3281,7 +3336,7 @@ function index_select(input::Tensor, dim::Integer, index::Tensor; out=nothing)
 end
 
 """
-    index_add(input, dim, index, source; alpha=1, out=nothing)
+    TT.index_add(input, dim, index, source; alpha=1, out=nothing)
 
 Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
 indices accumulate.
@@ -3313,9 +3368,10 @@ function index_add(input::Tensor, dim::Integer, index::Tensor, source::Tensor; a
 end
 
 """
-    index_add!(input, dim, index, source; alpha=1)
+    TT.index_add!(input, dim, index, source; alpha=1)
 
 In place:
+
 Returns a copy of self in which alpha * source[i] is added to entry index[i] of dim. Repeated
 indices accumulate.
 
@@ -3335,7 +3391,7 @@ function index_add!(input::Tensor, dim::Integer, index::Tensor, source::Tensor; 
 end
 
 """
-    index_put(input, indices, values, accumulate=false)
+    TT.index_put(input, indices, values, accumulate=false)
 
 Returns a copy of self with values written at the positions self[indices]. Negative positions count
 from the end.
@@ -3355,9 +3411,10 @@ function index_put(input::Tensor, indices::OptionalTensors, values::Tensor, accu
 end
 
 """
-    index_put!(input, indices, values, accumulate=false)
+    TT.index_put!(input, indices, values, accumulate=false)
 
 In place:
+
 Returns a copy of self with values written at the positions self[indices]. Negative positions count
 from the end.
 
@@ -3375,7 +3432,7 @@ function index_put!(input::Tensor, indices::OptionalTensors, values::Tensor, acc
 end
 
 """
-    embedding(input, weight; padding_idx=nothing)
+    TT.embedding(input, weight; padding_idx=nothing)
 
 Looks up the rows of weight at indices. The result has the shape of indices followed by features.
 
@@ -3391,7 +3448,7 @@ function embedding(input::Tensor, weight::Tensor; padding_idx::Union{Integer, No
 end
 
 """
-    scatter(input, dim, index, src; reduce=\"none\", out=nothing)
+    TT.scatter(input, dim, index, src; reduce=\"none\", out=nothing)
 
 Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and
 likewise for other dimensions. If positions repeat, it is undefined which value is written.
@@ -3441,9 +3498,10 @@ function scatter(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor, 
 end
 
 """
-    scatter!(input, dim, index, src; reduce=\"none\")
+    TT.scatter!(input, dim, index, src; reduce=\"none\")
 
 In place:
+
 Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0, and
 likewise for other dimensions. If positions repeat, it is undefined which value is written.
 Returns a copy of self with value written at all positions of index along dim, like scatter.
@@ -3474,7 +3532,7 @@ function scatter!(input::Tensor, dim::Integer, index::Tensor, src::Union{Tensor,
 end
 
 """
-    index_copy(input, dim, index, source; out=nothing)
+    TT.index_copy(input, dim, index, source; out=nothing)
 
 Returns a copy of self in which entry index[i] of dim is replaced by source[i].
 
@@ -3493,9 +3551,10 @@ function index_copy(input::Tensor, dim::Integer, index::Tensor, source::Tensor; 
 end
 
 """
-    index_copy!(input, dim, index, source)
+    TT.index_copy!(input, dim, index, source)
 
 In place:
+
 Returns a copy of self in which entry index[i] of dim is replaced by source[i].
 
 - `dim`: dimension to index
@@ -3508,7 +3567,7 @@ function index_copy!(input::Tensor, dim::Integer, index::Tensor, source::Tensor)
 end
 
 """
-    index_fill(input, dim, index, value)
+    TT.index_fill(input, dim, index, value)
 
 Returns a copy of self in which the entries index of dim are filled with value.
 Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also
@@ -3538,9 +3597,10 @@ function index_fill(input::Tensor, dim::Integer, index::Tensor, value::Union{Num
 end
 
 """
-    index_fill!(input, dim, index, value)
+    TT.index_fill!(input, dim, index, value)
 
 In place:
+
 Returns a copy of self in which the entries index of dim are filled with value.
 Returns a copy of self in which the entries index of dim are filled with a 0-dim tensor, which also
 receives a gradient.
@@ -3567,12 +3627,13 @@ function index_fill!(input::Tensor, dim::Integer, index::Tensor, value::Union{Nu
 end
 
 """
-    take_along_dim(input, indices, dim=nothing; dims=nothing, out=nothing)
+    TT.take_along_dim(input, indices, dim=nothing; dims=nothing, out=nothing)
 
 Selects elements along dim by indices. indices and self broadcast in the other dimensions.
 
 - `indices`: integer tensor; negative positions count from the end
 - `dim`: dimension to index; default: self is flattened first
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Integer, Nothing}=chosen_one(dims, dim_), out=nothing)
@@ -3587,7 +3648,7 @@ function take_along_dim(input::Tensor, indices::Tensor, dim_=nothing; dims=nothi
 end
 
 """
-    masked_select(input, mask; out=nothing)
+    TT.masked_select(input, mask; out=nothing)
 
 Returns the elements of self where mask is true, as a 1-D tensor. self and mask broadcast.
 
@@ -3604,7 +3665,7 @@ function masked_select(input::Tensor, mask::Tensor; out=nothing)
 end
 
 """
-    nonzero(input; out=nothing)
+    TT.nonzero(input; out=nothing)
 
 Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
 self.ndim), in row-major order.
@@ -3620,10 +3681,10 @@ function nonzero(input::Tensor; out=nothing)
 end
 
 """
-    one_hot(tensor, num_classes=-1)
+    TT.one_hot(tensor, num_classes=-1)
 
-Encodes each class as num_classes values: 1 at the position of the class and 0 elsewhere. The result
-has the shape of self followed by num_classes.
+Encodes each class as `num_classes` values: 1 at the position of the class and 0 elsewhere. The
+result has the shape of self followed by `num_classes`.
 
 - `self`: int64 tensor of classes
 - `num_classes`: number of classes; -1: the largest class + 1
@@ -3636,7 +3697,7 @@ function one_hot(tensor::Tensor, num_classes_=-1; num_classes::Integer=num_class
 end
 
 """
-    tril(input, diagonal=0; out=nothing)
+    TT.tril(input, diagonal=0; out=nothing)
 
 Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal
 are 0.
@@ -3655,9 +3716,10 @@ function tril(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_, out=nothi
 end
 
 """
-    tril!(input, diagonal=0)
+    TT.tril!(input, diagonal=0)
 
 In place:
+
 Returns the lower triangles of the matrices in the last two dimensions; elements above the diagonal
 are 0.
 
@@ -3670,7 +3732,7 @@ function tril!(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_)
 end
 
 """
-    triu(input, diagonal=0; out=nothing)
+    TT.triu(input, diagonal=0; out=nothing)
 
 Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal
 are 0.
@@ -3689,9 +3751,10 @@ function triu(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_, out=nothi
 end
 
 """
-    triu!(input, diagonal=0)
+    TT.triu!(input, diagonal=0)
 
 In place:
+
 Returns the upper triangles of the matrices in the last two dimensions; elements below the diagonal
 are 0.
 
@@ -3704,7 +3767,7 @@ function triu!(input::Tensor, diagonal_=0; diagonal::Integer=diagonal_)
 end
 
 """
-    where(condition, input, other; out=nothing)
+    TT.where(condition, input, other; out=nothing)
 
 Selects self where condition is true and other elsewhere. All three broadcast; the dtypes of self
 and other are promoted.
@@ -3725,7 +3788,7 @@ function where(condition::Tensor, input::Union{Tensor, Number}, other::Union{Ten
 end
 
 """
-    masked_fill(input, mask, value)
+    TT.masked_fill(input, mask, value)
 
 Replaces the elements of self by value where mask is true. self and mask broadcast; the result has
 the dtype of self.
@@ -3754,9 +3817,10 @@ function masked_fill(input::Tensor, mask::Tensor, value::Union{Number, Tensor})
 end
 
 """
-    masked_fill!(input, mask, value)
+    TT.masked_fill!(input, mask, value)
 
 In place:
+
 Replaces the elements of self by value where mask is true. self and mask broadcast; the result has
 the dtype of self.
 Replaces the elements of self where mask is true by a 0-dim tensor, which also receives a gradient.
@@ -3782,13 +3846,14 @@ function masked_fill!(input::Tensor, mask::Tensor, value::Union{Number, Tensor})
 end
 
 """
-    nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is
 nan for matrices with nan or inf.
 
 - `dim`: the dimensions of rows and columns; default: the two dimensions of self
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -3805,7 +3870,7 @@ function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    l1_loss(input, target; reduction=\"mean\", weight=nothing)
+    TT.l1_loss(input, target; reduction=\"mean\", weight=nothing)
 
 Computes |input - target|, elementwise with broadcasting, and reduces it.
 
@@ -3822,7 +3887,7 @@ function l1_loss(input::Tensor, target::Tensor; reduction::Union{Union{AbstractS
 end
 
 """
-    mse_loss(input, target; reduction=\"mean\", weight=nothing)
+    TT.mse_loss(input, target; reduction=\"mean\", weight=nothing)
 
 Computes (input - target)^2, elementwise with broadcasting, and reduces it.
 
@@ -3840,7 +3905,7 @@ function mse_loss(input::Tensor, target::Tensor; reduction::Union{Union{Abstract
 end
 
 """
-    smooth_l1_loss(input, target; reduction=\"mean\", beta=1.0)
+    TT.smooth_l1_loss(input, target; reduction=\"mean\", beta=1.0)
 
 Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere,
 with broadcasting, and reduces it.
@@ -3858,7 +3923,7 @@ function smooth_l1_loss(input::Tensor, target::Tensor;
 end
 
 """
-    huber_loss(input, target; reduction=\"mean\", delta=1.0, weight=nothing)
+    TT.huber_loss(input, target; reduction=\"mean\", delta=1.0, weight=nothing)
 
 Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere,
 with broadcasting, and reduces it.
@@ -3877,7 +3942,7 @@ function huber_loss(input::Tensor, target::Tensor; reduction::Union{Union{Abstra
 end
 
 """
-    binary_cross_entropy(input, target, weight=nothing; reduction=\"mean\")
+    TT.binary_cross_entropy(input, target, weight=nothing; reduction=\"mean\")
 
 Computes -(target * log(input) + (1 - target) * log(1 - input)), elementwise, and reduces it.
 Logarithms are clamped to at least -100.
@@ -3898,7 +3963,7 @@ function binary_cross_entropy(input::Tensor, target::Tensor, weight_=nothing;
 end
 
 """
-    binary_cross_entropy_with_logits(input, target, weight=nothing; reduction=\"mean\",
+    TT.binary_cross_entropy_with_logits(input, target, weight=nothing; reduction=\"mean\",
         pos_weight=nothing)
 
 Computes the binary cross entropy of sigmoid(input) and target without overflow, elementwise, and
@@ -3923,13 +3988,13 @@ function binary_cross_entropy_with_logits(input::Tensor, target::Tensor, weight_
 end
 
 """
-    kl_div(input, target; reduction=\"mean\", log_target=false)
+    TT.kl_div(input, target; reduction=\"mean\", log_target=false)
 
 Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with
 broadcasting, and reduces it. It is 0 where target is 0.
 
 - `input`: log-probabilities
-- `target`: probabilities, or log-probabilities if log_target is true
+- `target`: probabilities, or log-probabilities if `log_target` is true
 - `reduction`: none; sum; mean: over all elements; batchmean: the sum divided by the first size of
   input
 - `log_target`: whether target holds log-probabilities
@@ -3944,7 +4009,7 @@ function kl_div(input::Tensor, target::Tensor; reduction::Union{Union{AbstractSt
 end
 
 """
-    nll_loss(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\")
+    TT.nll_loss(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\")
 
 Negative log likelihood loss: -weight[t] * input[t] for each class t of target, reduced.
 
@@ -3965,7 +4030,7 @@ function nll_loss(input::Tensor, target::Tensor, weight_=nothing, ignore_index_=
 end
 
 """
-    cross_entropy(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\",
+    TT.cross_entropy(input, target, weight=nothing, ignore_index=-100; reduction=\"mean\",
         label_smoothing=0.0)
 
 Computes the cross entropy between softmax(input) and target, and reduces it.
@@ -3990,7 +4055,7 @@ function cross_entropy(input::Tensor, target::Tensor, weight_=nothing, ignore_in
 end
 
 """
-    matmul(input, other; out=nothing)
+    TT.matmul(input, other; out=nothing)
 
 Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from
 the result; leading dimensions are a batch and broadcast.
@@ -4009,11 +4074,11 @@ function matmul(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    linear(input, weight, bias=nothing)
+    TT.linear(input, weight, bias=nothing)
 
 Computes input @ weight.T + bias.
 
-- `input`: (*, in)
+- `input`: (\\*, in)
 - `weight`: (out, in); or (in), which drops the last dimension of the result
 - `bias`: (out); none: no bias
 """
@@ -4024,7 +4089,7 @@ function linear(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor
 end
 
 """
-    addmm(input, mat1, mat2; beta=1, alpha=1, out=nothing)
+    TT.addmm(input, mat1, mat2; beta=1, alpha=1, out=nothing)
 
 Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta
 is 0.
@@ -4047,9 +4112,10 @@ function addmm(input::Tensor, mat1::Tensor, mat2::Tensor; beta::Number=1, alpha:
 end
 
 """
-    addmm!(input, mat1, mat2; beta=1, alpha=1)
+    TT.addmm!(input, mat1, mat2; beta=1, alpha=1)
 
 In place:
+
 Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan, if beta
 is 0.
 
@@ -4065,7 +4131,7 @@ function addmm!(input::Tensor, mat1::Tensor, mat2::Tensor; beta::Number=1, alpha
 end
 
 """
-    baddbmm(input, batch1, batch2; beta=1, alpha=1, out=nothing)
+    TT.baddbmm(input, batch1, batch2; beta=1, alpha=1, out=nothing)
 
 Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is
 ignored, including nan, if beta is 0.
@@ -4088,9 +4154,10 @@ function baddbmm(input::Tensor, batch1::Tensor, batch2::Tensor; beta::Number=1, 
 end
 
 """
-    baddbmm!(input, batch1, batch2; beta=1, alpha=1)
+    TT.baddbmm!(input, batch1, batch2; beta=1, alpha=1)
 
 In place:
+
 Computes beta * self + alpha * (batch1 @ batch2) for batches of matrices. self broadcasts; it is
 ignored, including nan, if beta is 0.
 
@@ -4106,7 +4173,7 @@ function baddbmm!(input::Tensor, batch1::Tensor, batch2::Tensor; beta::Number=1,
 end
 
 """
-    mm(input, mat2; out=nothing)
+    TT.mm(input, mat2; out=nothing)
 
 Computes the product of two matrices.
 
@@ -4124,7 +4191,7 @@ function mm(input::Tensor, mat2::Tensor; out=nothing)
 end
 
 """
-    bmm(input, mat2; out=nothing)
+    TT.bmm(input, mat2; out=nothing)
 
 Computes the products of two batches of matrices.
 
@@ -4142,7 +4209,7 @@ function bmm(input::Tensor, mat2::Tensor; out=nothing)
 end
 
 """
-    mv(input, vec; out=nothing)
+    TT.mv(input, vec; out=nothing)
 
 Computes the product of a matrix and a vector.
 
@@ -4160,7 +4227,7 @@ function mv(input::Tensor, vec::Tensor; out=nothing)
 end
 
 """
-    dot(input, tensor; out=nothing)
+    TT.dot(input, tensor; out=nothing)
 
 Computes the dot product of two vectors. Complex elements are not conjugated.
 
@@ -4178,7 +4245,7 @@ function dot(input::Tensor, tensor::Tensor; out=nothing)
 end
 
 """
-    outer(input, vec2; out=nothing)
+    TT.outer(input, vec2; out=nothing)
 
 Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
 
@@ -4196,7 +4263,7 @@ function outer(input::Tensor, vec2::Tensor; out=nothing)
 end
 
 """
-    einsum(equation, operands...)
+    TT.einsum(equation, operands...)
 
 Sums products of the elements of operands along the dimensions that equation specifies, in Einstein
 notation.
@@ -4216,11 +4283,11 @@ function einsum(equation::AbstractString, operands...)
 end
 
 """
-    batch_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
+    TT.batch_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
         training=false, momentum=0.1, eps=1e-5)
 
 Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension
-1). In training, mean and variance are those of the batch, and running_mean and running_var are
+1). In training, mean and variance are those of the batch, and `running_mean` and `running_var` are
 updated; otherwise these two are used.
 
 - `input`: (N, C) or (N, C, …)
@@ -4244,10 +4311,10 @@ function batch_norm(input::Tensor, running_mean_=nothing, running_var_=nothing, 
 end
 
 """
-    group_norm(input, num_groups, weight=nothing, bias=nothing, eps=1e-5)
+    TT.group_norm(input, num_groups, weight=nothing, bias=nothing, eps=1e-5)
 
 Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over
-C / num_groups channels of each sample.
+C / `num_groups` channels of each sample.
 
 - `input`: (N, C) or (N, C, …)
 - `num_groups`: number of groups; must divide C
@@ -4266,16 +4333,16 @@ function group_norm(input::Tensor, num_groups_=required, weight_=nothing, bias_=
 end
 
 """
-    instance_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
+    TT.instance_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
         use_input_stats=true, momentum=0.1, eps=1e-5)
 
 Instance normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel of each
-sample. If use_input_stats is true, the statistics are those of input, and running_mean and
-running_var are updated; otherwise these two are used.
+sample. If `use_input_stats` is true, the statistics are those of input, and `running_mean` and
+`running_var` are updated; otherwise these two are used.
 
 - `input`: (N, C, …)
-- `running_mean`: (C), or none; updated if use_input_stats is true
-- `running_var`: (C), or none; updated if use_input_stats is true
+- `running_mean`: (C), or none; updated if `use_input_stats` is true
+- `running_var`: (C), or none; updated if `use_input_stats` is true
 - `weight`: (C); none: 1
 - `bias`: (C); none: 0
 - `use_input_stats`: whether to use the statistics of input
@@ -4295,12 +4362,12 @@ function instance_norm(input::Tensor, running_mean_=nothing, running_var_=nothin
 end
 
 """
-    rms_norm(input, normalized_shape, weight=nothing, eps=nothing)
+    TT.rms_norm(input, normalized_shape, weight=nothing, eps=nothing)
 
 Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
 
 - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
-- `weight`: of shape normalized_shape; none: 1
+- `weight`: of shape `normalized_shape`; none: 1
 - `eps`: added to the mean for numerical stability; default: the machine epsilon of the dtype of the
   computation
 """
@@ -4317,14 +4384,14 @@ function rms_norm(input::Tensor, normalized_shape_=required, weight_=nothing, ep
 end
 
 """
-    layer_norm(input, normalized_shape, weight=nothing, bias=nothing, eps=1e-5)
+    TT.layer_norm(input, normalized_shape, weight=nothing, bias=nothing, eps=1e-5)
 
 Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions,
 with the biased variance.
 
 - `normalized_shape`: sizes of the last dimensions of input, over which to normalize
-- `weight`: of shape normalized_shape; none: 1
-- `bias`: of shape normalized_shape; none: 0
+- `weight`: of shape `normalized_shape`; none: 1
+- `bias`: of shape `normalized_shape`; none: 0
 - `eps`: added to the variance for numerical stability
 """
 function layer_norm(input::Tensor, normalized_shape_=required, weight_=nothing, bias_=nothing,
@@ -4340,13 +4407,13 @@ function layer_norm(input::Tensor, normalized_shape_=required, weight_=nothing, 
 end
 
 """
-    max_pool1d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
+    TT.max_pool1d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
 
 Returns the maximum of each window of the last dimension. nan counts as the maximum.
 
 - `self`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
-- `stride`: step between windows; default: kernel_size
+- `stride`: step between windows; default: `kernel_size`
 - `padding`: number of elements added on both sides of each spatial dimension, which are never the
   maximum
 - `dilation`: step between the elements of a window
@@ -4370,14 +4437,14 @@ function max_pool1d(input::Tensor, kernel_size_=required;
 end
 
 """
-    max_pool1d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
+    TT.max_pool1d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
         ceil_mode=false)
 
-Returns the maximum of each window, like max_pool1d, and its index in the last dimension.
+Returns the maximum of each window, like `max_pool1d`, and its index in the last dimension.
 
 - `self`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
-- `stride`: step between windows; default: kernel_size
+- `stride`: step between windows; default: `kernel_size`
 - `padding`: number of elements added on both sides of each spatial dimension, which are never the
   maximum
 - `dilation`: step between the elements of a window
@@ -4401,14 +4468,14 @@ function max_pool1d_with_indices(input::Tensor, kernel_size_=required;
 end
 
 """
-    max_pool2d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
+    TT.max_pool2d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
 
 Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
 
 - `self`: (N, C, H, W) or (C, H, W)
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
-- `stride`: step between windows; default: kernel_size
+- `stride`: step between windows; default: `kernel_size`
 - `padding`: number of elements added on both sides of each spatial dimension, which are never the
   maximum
 - `dilation`: step between the elements of a window
@@ -4432,16 +4499,16 @@ function max_pool2d(input::Tensor, kernel_size_=required;
 end
 
 """
-    max_pool2d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
+    TT.max_pool2d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
         ceil_mode=false)
 
-Returns the maximum of each window, like max_pool2d, and its index in the flattened last two
+Returns the maximum of each window, like `max_pool2d`, and its index in the flattened last two
 dimensions.
 
 - `self`: (N, C, H, W) or (C, H, W)
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
-- `stride`: step between windows; default: kernel_size
+- `stride`: step between windows; default: `kernel_size`
 - `padding`: number of elements added on both sides of each spatial dimension, which are never the
   maximum
 - `dilation`: step between the elements of a window
@@ -4465,9 +4532,9 @@ function max_pool2d_with_indices(input::Tensor, kernel_size_=required;
 end
 
 """
-    adaptive_max_pool1d(input, output_size)
+    TT.adaptive_max_pool1d(input, output_size)
 
-Divides the last dimension evenly into output_size windows and returns the maximum of each and its
+Divides the last dimension evenly into `output_size` windows and returns the maximum of each and its
 index.
 
 - `self`: (N, C, L) or (C, L)
@@ -4484,10 +4551,10 @@ function adaptive_max_pool1d(input::Tensor, output_size_=required;
 end
 
 """
-    adaptive_max_pool2d(input, output_size)
+    TT.adaptive_max_pool2d(input, output_size)
 
-Divides the last two dimensions evenly into output_size windows and returns the maximum of each and
-its index in the flattened dimensions.
+Divides the last two dimensions evenly into `output_size` windows and returns the maximum of each
+and its index in the flattened dimensions.
 
 - `self`: (N, C, H, W) or (C, H, W)
 - `output_size`: numbers of windows along both dimensions, or one number for both
@@ -4503,14 +4570,14 @@ function adaptive_max_pool2d(input::Tensor, output_size_=required;
 end
 
 """
-    avg_pool1d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
+    TT.avg_pool1d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
         count_include_pad=true)
 
 Returns the mean of each window of the last dimension.
 
 - `self`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
-- `stride`: step between windows; default: kernel_size
+- `stride`: step between windows; default: `kernel_size`
 - `padding`: number of zeros added on both sides of each spatial dimension
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 - `count_include_pad`: whether the divisor counts the padding
@@ -4532,7 +4599,7 @@ function avg_pool1d(input::Tensor, kernel_size_=required;
 end
 
 """
-    avg_pool2d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
+    TT.avg_pool2d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
         count_include_pad=true, divisor_override=nothing)
 
 Returns the mean of each window of the last two dimensions.
@@ -4540,7 +4607,7 @@ Returns the mean of each window of the last two dimensions.
 - `self`: (N, C, H, W) or (C, H, W)
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
-- `stride`: step between windows; default: kernel_size
+- `stride`: step between windows; default: `kernel_size`
 - `padding`: number of zeros added on both sides of each spatial dimension
 - `ceil_mode`: whether the number of windows is rounded up instead of down
 - `count_include_pad`: whether the divisor counts the padding
@@ -4564,9 +4631,9 @@ function avg_pool2d(input::Tensor, kernel_size_=required;
 end
 
 """
-    adaptive_avg_pool1d(input, output_size)
+    TT.adaptive_avg_pool1d(input, output_size)
 
-Divides the last dimension evenly into output_size windows and returns the mean of each.
+Divides the last dimension evenly into `output_size` windows and returns the mean of each.
 
 - `self`: (N, C, L) or (C, L)
 - `output_size`: number of windows
@@ -4582,9 +4649,9 @@ function adaptive_avg_pool1d(input::Tensor, output_size_=required;
 end
 
 """
-    adaptive_avg_pool2d(input, output_size)
+    TT.adaptive_avg_pool2d(input, output_size)
 
-Divides the last two dimensions evenly into output_size windows and returns the mean of each.
+Divides the last two dimensions evenly into `output_size` windows and returns the mean of each.
 
 - `self`: (N, C, H, W) or (C, H, W)
 - `output_size`: numbers of windows along both dimensions, or one number for both
@@ -4600,7 +4667,7 @@ function adaptive_avg_pool2d(input::Tensor, output_size_=required;
 end
 
 """
-    rand(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
+    TT.rand(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Returns random numbers, uniformly distributed in [0, 1).
 
@@ -4624,7 +4691,7 @@ end
 rand(T::Type, size...; kw...) = rand(size...; dtype=T, kw...)
 
 """
-    randn(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
+    TT.randn(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Returns random numbers from the standard normal distribution. The parts of complex numbers have
 variance 1/2 each.
@@ -4649,7 +4716,7 @@ end
 randn(T::Type, size...; kw...) = randn(size...; dtype=T, kw...)
 
 """
-    rand_like(input; dtype=nothing, device=nothing, generator=nothing)
+    TT.rand_like(input; dtype=nothing, device=nothing, generator=nothing)
 
 Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a
 dense self are kept.
@@ -4668,7 +4735,7 @@ function rand_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
 end
 
 """
-    randn_like(input; dtype=nothing, device=nothing, generator=nothing)
+    TT.randn_like(input; dtype=nothing, device=nothing, generator=nothing)
 
 Returns random numbers from the standard normal distribution in the shape of self. The strides of a
 dense self are kept.
@@ -4687,7 +4754,7 @@ function randn_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
 end
 
 """
-    bernoulli(input, p=nothing; generator=nothing, out=nothing)
+    TT.bernoulli(input, p=nothing; generator=nothing, out=nothing)
 
 Draws 1 with the probability given by each element of self, else 0. The result has the dtype of
 self.
@@ -4719,9 +4786,10 @@ function bernoulli(input::Tensor, p_=nothing; p::Union{Real, Nothing}=p_,
 end
 
 """
-    bernoulli!(input, p; generator=nothing)
+    TT.bernoulli!(input, p; generator=nothing)
 
 In place:
+
 Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
 
 - `p`: probability in [0, 1]
@@ -4736,7 +4804,7 @@ function bernoulli!(input::Tensor, p_=required; p::Union{Real, Required}=p_,
 end
 
 """
-    randint(low=nothing, high=nothing, size=nothing; dtype=nothing, device=nothing,
+    TT.randint(low=nothing, high=nothing, size=nothing; dtype=nothing, device=nothing,
         generator=nothing, requires_grad=false)
 
 Returns random integers, uniformly distributed in [low, high).
@@ -4762,7 +4830,8 @@ function randint(low_=nothing, high_=nothing, size_=nothing; low::Union{Integer,
 end
 
 """
-    randint_like(input, low=nothing, high=nothing; dtype=nothing, device=nothing, generator=nothing)
+    TT.randint_like(input, low=nothing, high=nothing; dtype=nothing, device=nothing,
+        generator=nothing)
 
 Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of
 a dense self are kept.
@@ -4784,7 +4853,7 @@ function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Int
 end
 
 """
-    random!(input, low=0, high=nothing; generator=nothing)
+    TT.random!(input, low=0, high=nothing; generator=nothing)
 
 Fills self with random integers, uniformly distributed in [low, high).
 
@@ -4802,7 +4871,7 @@ function random!(input::Tensor, low_=0, high_=nothing; low::Integer=low_,
 end
 
 """
-    normal(mean, std=1.0, size=nothing; generator=nothing, dtype=nothing, device=nothing,
+    TT.normal(mean, std=1.0, size=nothing; generator=nothing, dtype=nothing, device=nothing,
         out=nothing, requires_grad=false)
 
 Draws from normal distributions with the given means and standard deviations, which broadcast. The
@@ -4866,7 +4935,7 @@ function normal(mean::Union{Tensor, Real}, std_=1.0, size_=nothing; std::Union{T
 end
 
 """
-    normal!(input, mean=0.0, std=1.0; generator=nothing)
+    TT.normal!(input, mean=0.0, std=1.0; generator=nothing)
 
 Fills self with random numbers from a normal distribution.
 
@@ -4882,7 +4951,7 @@ function normal!(input::Tensor, mean_=0.0, std_=1.0; mean::Real=mean_, std::Real
 end
 
 """
-    uniform!(input, low=0.0, high=1.0; generator=nothing)
+    TT.uniform!(input, low=0.0, high=1.0; generator=nothing)
 
 Fills self with random numbers, uniformly distributed in [low, high).
 
@@ -4898,7 +4967,7 @@ function uniform!(input::Tensor, low_=0.0, high_=1.0; low::Real=low_, high::Real
 end
 
 """
-    exponential!(input, lambd=1.0; generator=nothing)
+    TT.exponential!(input, lambd=1.0; generator=nothing)
 
 Fills self with random numbers from the exponential distribution, whose density is lambd *
 exp(-lambd * x).
@@ -4914,7 +4983,7 @@ function exponential!(input::Tensor, lambd_=1.0; lambd::Real=lambd_,
 end
 
 """
-    dropout(input, p=0.5; training=true, generator=nothing)
+    TT.dropout(input, p=0.5; training=true, generator=nothing)
 
 Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if
 p is 0 or train is false.
@@ -4933,9 +5002,10 @@ function dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
 end
 
 """
-    dropout!(input, p=0.5; training=true, generator=nothing)
+    TT.dropout!(input, p=0.5; training=true, generator=nothing)
 
 In place:
+
 Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if
 p is 0 or train is false.
 
@@ -4952,7 +5022,7 @@ function dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
 end
 
 """
-    randperm(n; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
+    TT.randperm(n; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Returns a random permutation of the integers 0 … n - 1.
 
@@ -4972,7 +5042,7 @@ function randperm(n::Integer; dtype::Union{Type, Nothing}=nothing,
 end
 
 """
-    multinomial(input, num_samples, replacement=false; generator=nothing, out=nothing)
+    TT.multinomial(input, num_samples, replacement=false; generator=nothing, out=nothing)
 
 Draws positions from each row of self with probabilities proportional to its weights.
 
@@ -4998,7 +5068,7 @@ function multinomial(input::Tensor, num_samples_=required, replacement_=false;
 end
 
 """
-    sum(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
+    TT.sum(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 Computes the sum of all elements.
 Computes sums over dim.
@@ -5007,6 +5077,7 @@ Computes sums over dim.
   that of self
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function sum(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
@@ -5033,7 +5104,7 @@ function sum(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    sum_to_size(input, size...)
+    TT.sum_to_size(input, size...)
 
 Sums the dimensions along which size broadcasts to the shape of self; the adjoint of expand.
 
@@ -5048,7 +5119,7 @@ function sum_to_size(input::Tensor, size...)
 end
 
 """
-    mean(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
+    TT.mean(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 Computes the mean of all elements.
 Computes means over dim.
@@ -5056,6 +5127,7 @@ Computes means over dim.
 - `dtype`: dtype of the computation and of the result; must be given for integers
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function mean(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
@@ -5083,13 +5155,14 @@ function mean(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    argmax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.argmax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
 taken.
 
 - `dim`: dimension to reduce; default: self is flattened
 - `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function argmax(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5104,13 +5177,14 @@ function argmax(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    any(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.any(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Tests whether any element is nonzero. The result is bool, or uint8 for uint8.
 Tests over dim whether any element is nonzero. The result is bool, or uint8 for uint8.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function any(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5135,13 +5209,14 @@ function any(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    all(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.all(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Tests whether all elements are nonzero. The result is bool, or uint8 for uint8.
 Tests over dim whether all elements are nonzero. The result is bool, or uint8 for uint8.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function all(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5166,12 +5241,13 @@ function all(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    amax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.amax(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function amax(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5187,12 +5263,13 @@ function amax(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    amin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.amin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function amin(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5208,12 +5285,13 @@ function amin(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    logsumexp(input, dim; dims=nothing, keepdim=false, out=nothing)
+    TT.logsumexp(input, dim; dims=nothing, keepdim=false, out=nothing)
 
 Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function logsumexp(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Ints, Required}=chosen(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5230,19 +5308,19 @@ function logsumexp(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    var(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false,
-        out=nothing)
+    TT.var(input, dim=nothing, correction=1.0; dims=nothing, keepdim=false, out=nothing)
 
-Computes variances over dim: the sum of the squared distances from the mean, divided by n -
-correction.
+Computes variances over dim: the sum of the squared distances from the mean, divided by n
+- correction.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `correction`: subtracted from the number of elements in the divisor. 0: variance of the
   population; 1: unbiased estimate from a sample
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
-function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true,
-    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0,
+function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=correction_,
     keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_var_opts(UInt64(3), f64(correction), flag(keepdim)))
@@ -5256,8 +5334,7 @@ function var(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, correct
 end
 
 """
-    std(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false,
-        out=nothing)
+    TT.std(input, dim=nothing, correction=1.0; dims=nothing, keepdim=false, out=nothing)
 
 Computes standard deviations over dim: the square roots of var. The gradient is 0 where the variance
 is 0.
@@ -5266,9 +5343,10 @@ is 0.
 - `correction`: subtracted from the number of elements in the divisor. 0: variance of the
   population; 1: unbiased estimate from a sample
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
-function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true,
-    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0,
+function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=correction_,
     keepdim::Bool=keeps(dims), out=nothing)
     dim_v = c_dims(dim)
     opts = Ref(C.tt_std_opts(UInt64(3), f64(correction), flag(keepdim)))
@@ -5282,7 +5360,7 @@ function std(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, correct
 end
 
 """
-    var_mean(input, dim=nothing, correction=1.0; dims=nothing, corrected=true, keepdim=false)
+    TT.var_mean(input, dim=nothing, correction=1.0; dims=nothing, keepdim=false)
 
 Computes variances, as var does, and means over dim.
 
@@ -5290,9 +5368,10 @@ Computes variances, as var does, and means over dim.
 - `correction`: subtracted from the number of elements in the divisor. 0: variance of the
   population; 1: unbiased estimate from a sample
 - `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
-function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, corrected::Bool=true,
-    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=corrected ? correction_ : 0.0,
+function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=correction_,
     keepdim::Bool=keeps(dims))
     dim_v = c_dims(dim)
     opts = Ref(C.tt_var_mean_opts(UInt64(3), f64(correction), flag(keepdim)))
@@ -5302,7 +5381,7 @@ function var_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing, co
 end
 
 """
-    prod(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
+    TT.prod(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 Computes the product of all elements.
 Computes products over one dimension.
@@ -5311,6 +5390,7 @@ Computes products over one dimension.
   that of self
 - `dim`: dimension to reduce
 - `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function prod(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims),
@@ -5336,13 +5416,14 @@ function prod(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    argmin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+    TT.argmin(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
 taken.
 
 - `dim`: dimension to reduce; default: self is flattened
 - `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function argmin(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
@@ -5357,7 +5438,7 @@ function argmin(input::Tensor, dim_=nothing; dims=nothing,
 end
 
 """
-    norm(input, p=2.0, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
+    TT.norm(input, p=2.0, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
 
 Computes the vector norm sum(|x|^p)^(1/p) over dim. p = 0 counts nonzero elements; inf and -inf give
 the maximum and minimum of |x|.
@@ -5366,6 +5447,7 @@ the maximum and minimum of |x|.
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `keepdim`: whether the reduced dimensions are kept with size 1
 - `dtype`: dtype to which self is converted first; default: that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_,
     dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
@@ -5383,11 +5465,11 @@ function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_,
 end
 
 """
-    interpolate(input, size=nothing, scale_factor=nothing; mode=\"nearest\", align_corners=nothing,
-        recompute_scale_factor=nothing, antialias=false, scale_d=nothing, scale_h=nothing,
-        scale_w=nothing)
+    TT.interpolate(input, size=nothing, scale_factor=nothing; mode=\"nearest\",
+        align_corners=nothing, recompute_scale_factor=nothing, antialias=false, scale_d=nothing,
+        scale_h=nothing, scale_w=nothing)
 
-Resizes the spatial dimensions of input to `size` or by scale_factor.
+Resizes the spatial dimensions of input to `size` or by `scale_factor`.
 
 - `input`: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
 - `size`: spatial sizes of the result: one number per dimension, or one for all
@@ -5398,7 +5480,7 @@ Resizes the spatial dimensions of input to `size` or by scale_factor.
   edges
 - `recompute_scale_factor`: whether the scale is computed from the rounded sizes
 - `antialias`: not implemented; must be false
-- `scale_d`: factor of the third-last dimension, instead of scale_factor
+- `scale_d`: factor of the third-last dimension, instead of `scale_factor`
 - `scale_h`: factor of the second-last dimension
 - `scale_w`: factor of the last dimension
 """
@@ -5420,13 +5502,14 @@ function interpolate(input::Tensor, size_=nothing, scale_factor_=nothing;
 end
 
 """
-    cumsum(input, dim; dims=nothing, dtype=nothing, out=nothing)
+    TT.cumsum(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Computes cumulative sums along dim.
 
 - `dim`: dimension to sum along
 - `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
   that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cumsum(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
@@ -5443,14 +5526,16 @@ function cumsum(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    cumsum!(input, dim; dims=nothing, dtype=nothing)
+    TT.cumsum!(input, dim; dims=nothing, dtype=nothing)
 
 In place:
+
 Computes cumulative sums along dim.
 
 - `dim`: dimension to sum along
 - `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
   that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cumsum!(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
@@ -5461,13 +5546,14 @@ function cumsum!(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    cumprod(input, dim; dims=nothing, dtype=nothing, out=nothing)
+    TT.cumprod(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Computes cumulative products along dim.
 
 - `dim`: dimension to multiply along
 - `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
   that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cumprod(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
@@ -5484,14 +5570,16 @@ function cumprod(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    cumprod!(input, dim; dims=nothing, dtype=nothing)
+    TT.cumprod!(input, dim; dims=nothing, dtype=nothing)
 
 In place:
+
 Computes cumulative products along dim.
 
 - `dim`: dimension to multiply along
 - `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
   that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cumprod!(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
@@ -5502,12 +5590,13 @@ function cumprod!(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
+    TT.softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Computes exp(x) / sum(exp(x)) along dim, without overflow.
 
 - `dim`: dimension along which the result sums to 1
 - `dtype`: dtype to which self is converted first; default: no conversion
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function softmax(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
@@ -5524,12 +5613,13 @@ function softmax(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    softmin(input, dim; dims=nothing, dtype=nothing)
+    TT.softmin(input, dim; dims=nothing, dtype=nothing)
 
 Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
 
 - `dim`: dimension along which the result sums to 1
 - `dtype`: dtype to which input is converted first; default: no conversion
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function softmin(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing)
@@ -5541,12 +5631,13 @@ function softmin(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    log_softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
+    TT.log_softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
 
 - `dim`: dimension along which exp of the result sums to 1
 - `dtype`: dtype to which self is converted first; default: no conversion
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function log_softmax(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_), dtype::Union{Type, Nothing}=nothing,
@@ -5563,7 +5654,7 @@ function log_softmax(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
-    sort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false, out=nothing)
+    TT.sort(input, dim=-1; dims=nothing, descending=false, stable=false, out=nothing)
 
 Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is
 larger than all other values.
@@ -5571,9 +5662,10 @@ larger than all other values.
 - `dim`: dimension to sort along
 - `descending`: whether the largest element is first
 - `stable`: accepted for compatibility: sorting is always stable
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
-function sort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false,
-    dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false, out=nothing)
+function sort(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
+    descending::Bool=false, stable::Bool=false, out=nothing)
     opts = Ref(C.tt_sort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
     if out !== nothing
         check(C.tt_sort_into(ctx(), input, opts, out[1], out[2]))
@@ -5585,7 +5677,7 @@ function sort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false,
 end
 
 """
-    argsort(input, dim=-1; dims=nothing, rev=false, descending=false, stable=false)
+    TT.argsort(input, dim=-1; dims=nothing, descending=false, stable=false)
 
 Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than all
 other values.
@@ -5593,9 +5685,10 @@ other values.
 - `dim`: dimension to sort along
 - `descending`: whether the largest element is first
 - `stable`: accepted for compatibility: sorting is always stable
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
-function argsort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false,
-    dim::Integer=chosen_one(dims, dim_), descending::Bool=rev, stable::Bool=false)
+function argsort(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
+    descending::Bool=false, stable::Bool=false)
     opts = Ref(C.tt_argsort_opts(UInt64(7), c_dim(dim), flag(descending), flag(stable)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_argsort(ctx(), input, opts, o))
@@ -5603,7 +5696,7 @@ function argsort(input::Tensor, dim_=-1; dims=nothing, rev::Bool=false,
 end
 
 """
-    topk(input, k, dim=-1; dims=nothing, largest=true, sorted=true, out=nothing)
+    TT.topk(input, k, dim=-1; dims=nothing, largest=true, sorted=true, out=nothing)
 
 Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is larger
 than all other values.
@@ -5612,6 +5705,7 @@ than all other values.
 - `dim`: dimension to select from
 - `largest`: false: the smallest elements
 - `sorted`: accepted for compatibility: the result is always sorted
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Integer, Required}=k_,
     dim::Integer=chosen_one(dims, dim_), largest::Bool=true, sorted::Bool=true, out=nothing)
@@ -5627,17 +5721,17 @@ function topk(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Intege
 end
 
 """
-    searchsorted(sorted_sequence, input; out_int32=false, right=false, side=\"none\",
+    TT.searchsorted(sorted_sequence, input; out_int32=false, right=false, side=\"none\",
         sorter=nothing, out=nothing)
 
-Finds the positions in sorted_sequence at which inserting the elements of self keeps the order: the
-number of elements less than each.
+Finds the positions in `sorted_sequence` at which inserting the elements of self keeps the order:
+the number of elements less than each.
 
 - `sorted_sequence`: ascending along the last dimension: 1-D, or with the leading sizes of self
 - `out_int32`: whether the result is int32 instead of int64
 - `right`: whether elements equal to the value are counted, too
 - `side`: left or right; alternative to right
-- `sorter`: indices that sort sorted_sequence along its last dimension, if it is not sorted
+- `sorter`: indices that sort `sorted_sequence` along its last dimension, if it is not sorted
 """
 function searchsorted(sorted_sequence::Tensor, input::Union{Tensor, Number}; out_int32::Bool=false,
     right::Bool=false, side::Union{Union{AbstractString, Symbol}, Nothing}="none",
@@ -5655,7 +5749,7 @@ function searchsorted(sorted_sequence::Tensor, input::Union{Tensor, Number}; out
 end
 
 """
-    bucketize(input, boundaries; out_int32=false, right=false, out=nothing)
+    TT.bucketize(input, boundaries; out_int32=false, right=false, out=nothing)
 
 Returns the index of the bucket of each element: the number of boundaries less than it.
 
@@ -5677,7 +5771,8 @@ function bucketize(input::Union{Tensor, Number}, boundaries::Tensor; out_int32::
 end
 
 """
-    unique(input; dims=nothing, sorted=true, return_inverse=false, return_counts=false, dim=nothing)
+    TT.unique(input; dims=nothing, sorted=true, return_inverse=false, return_counts=false,
+        dim=nothing)
 
 Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct; results
 that are not requested are empty.
@@ -5686,6 +5781,7 @@ that are not requested are empty.
 - `return_inverse`: whether to return, for each element, the index of its value in the result
 - `return_counts`: whether to return the number of occurrences of each value
 - `dim`: dimension whose slices are compared; default: elements of the flattened tensor
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::Bool=false,
     return_counts::Bool=false, dim::Union{Integer, Nothing}=chosen_one(dims, nothing))
@@ -5698,7 +5794,7 @@ function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::
 end
 
 """
-    exp(input; out=nothing)
+    TT.exp(input; out=nothing)
 
 Computes e^x, elementwise.
 """
@@ -5713,9 +5809,10 @@ function exp(input::Tensor; out=nothing)
 end
 
 """
-    exp!(input)
+    TT.exp!(input)
 
 In place:
+
 Computes e^x, elementwise.
 """
 function exp!(input::Tensor)
@@ -5724,7 +5821,7 @@ function exp!(input::Tensor)
 end
 
 """
-    log(input; out=nothing)
+    TT.log(input; out=nothing)
 
 Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
 """
@@ -5739,9 +5836,10 @@ function log(input::Tensor; out=nothing)
 end
 
 """
-    log!(input)
+    TT.log!(input)
 
 In place:
+
 Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
 """
 function log!(input::Tensor)
@@ -5750,7 +5848,7 @@ function log!(input::Tensor)
 end
 
 """
-    tanh(input; out=nothing)
+    TT.tanh(input; out=nothing)
 
 Computes the hyperbolic tangent, elementwise.
 """
@@ -5765,9 +5863,10 @@ function tanh(input::Tensor; out=nothing)
 end
 
 """
-    tanh!(input)
+    TT.tanh!(input)
 
 In place:
+
 Computes the hyperbolic tangent, elementwise.
 """
 function tanh!(input::Tensor)
@@ -5776,7 +5875,7 @@ function tanh!(input::Tensor)
 end
 
 """
-    sigmoid(input; out=nothing)
+    TT.sigmoid(input; out=nothing)
 
 Computes 1 / (1 + exp(-x)), elementwise.
 """
@@ -5791,9 +5890,10 @@ function sigmoid(input::Tensor; out=nothing)
 end
 
 """
-    sigmoid!(input)
+    TT.sigmoid!(input)
 
 In place:
+
 Computes 1 / (1 + exp(-x)), elementwise.
 """
 function sigmoid!(input::Tensor)
@@ -5802,7 +5902,7 @@ function sigmoid!(input::Tensor)
 end
 
 """
-    abs(input; out=nothing)
+    TT.abs(input; out=nothing)
 
 Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The
 gradient at 0 is 0.
@@ -5818,9 +5918,10 @@ function abs(input::Tensor; out=nothing)
 end
 
 """
-    abs!(input)
+    TT.abs!(input)
 
 In place:
+
 Computes the absolute value, elementwise. For complex elements it is the modulus, which is real. The
 gradient at 0 is 0.
 """
@@ -5834,7 +5935,7 @@ const absolute = abs
 const absolute! = abs!
 
 """
-    sign(input; out=nothing)
+    TT.sign(input; out=nothing)
 
 Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
 """
@@ -5849,9 +5950,10 @@ function sign(input::Tensor; out=nothing)
 end
 
 """
-    sign!(input)
+    TT.sign!(input)
 
 In place:
+
 Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
 """
 function sign!(input::Tensor)
@@ -5860,7 +5962,7 @@ function sign!(input::Tensor)
 end
 
 """
-    sqrt(input; out=nothing)
+    TT.sqrt(input; out=nothing)
 
 Computes the square root, elementwise; nan for negative elements.
 """
@@ -5875,9 +5977,10 @@ function sqrt(input::Tensor; out=nothing)
 end
 
 """
-    sqrt!(input)
+    TT.sqrt!(input)
 
 In place:
+
 Computes the square root, elementwise; nan for negative elements.
 """
 function sqrt!(input::Tensor)
@@ -5886,7 +5989,7 @@ function sqrt!(input::Tensor)
 end
 
 """
-    rsqrt(input; out=nothing)
+    TT.rsqrt(input; out=nothing)
 
 Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
 """
@@ -5901,9 +6004,10 @@ function rsqrt(input::Tensor; out=nothing)
 end
 
 """
-    rsqrt!(input)
+    TT.rsqrt!(input)
 
 In place:
+
 Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
 """
 function rsqrt!(input::Tensor)
@@ -5912,7 +6016,7 @@ function rsqrt!(input::Tensor)
 end
 
 """
-    square(input; out=nothing)
+    TT.square(input; out=nothing)
 
 Computes the square, elementwise. The dtype is kept; bool gives int64.
 """
@@ -5927,9 +6031,10 @@ function square(input::Tensor; out=nothing)
 end
 
 """
-    square!(input)
+    TT.square!(input)
 
 In place:
+
 Computes the square, elementwise. The dtype is kept; bool gives int64.
 """
 function square!(input::Tensor)
@@ -5938,7 +6043,7 @@ function square!(input::Tensor)
 end
 
 """
-    reciprocal(input; out=nothing)
+    TT.reciprocal(input; out=nothing)
 
 Computes 1 / x, elementwise.
 """
@@ -5953,9 +6058,10 @@ function reciprocal(input::Tensor; out=nothing)
 end
 
 """
-    reciprocal!(input)
+    TT.reciprocal!(input)
 
 In place:
+
 Computes 1 / x, elementwise.
 """
 function reciprocal!(input::Tensor)
@@ -5964,7 +6070,7 @@ function reciprocal!(input::Tensor)
 end
 
 """
-    exp2(input; out=nothing)
+    TT.exp2(input; out=nothing)
 
 Computes 2^x, elementwise.
 """
@@ -5979,9 +6085,10 @@ function exp2(input::Tensor; out=nothing)
 end
 
 """
-    exp2!(input)
+    TT.exp2!(input)
 
 In place:
+
 Computes 2^x, elementwise.
 """
 function exp2!(input::Tensor)
@@ -5990,7 +6097,7 @@ function exp2!(input::Tensor)
 end
 
 """
-    expm1(input; out=nothing)
+    TT.expm1(input; out=nothing)
 
 Computes exp(x) - 1, elementwise, accurately also near 0.
 """
@@ -6005,9 +6112,10 @@ function expm1(input::Tensor; out=nothing)
 end
 
 """
-    expm1!(input)
+    TT.expm1!(input)
 
 In place:
+
 Computes exp(x) - 1, elementwise, accurately also near 0.
 """
 function expm1!(input::Tensor)
@@ -6016,7 +6124,7 @@ function expm1!(input::Tensor)
 end
 
 """
-    log2(input; out=nothing)
+    TT.log2(input; out=nothing)
 
 Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
 """
@@ -6031,9 +6139,10 @@ function log2(input::Tensor; out=nothing)
 end
 
 """
-    log2!(input)
+    TT.log2!(input)
 
 In place:
+
 Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
 """
 function log2!(input::Tensor)
@@ -6042,7 +6151,7 @@ function log2!(input::Tensor)
 end
 
 """
-    log10(input; out=nothing)
+    TT.log10(input; out=nothing)
 
 Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
 """
@@ -6057,9 +6166,10 @@ function log10(input::Tensor; out=nothing)
 end
 
 """
-    log10!(input)
+    TT.log10!(input)
 
 In place:
+
 Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
 """
 function log10!(input::Tensor)
@@ -6068,7 +6178,7 @@ function log10!(input::Tensor)
 end
 
 """
-    log1p(input; out=nothing)
+    TT.log1p(input; out=nothing)
 
 Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
 """
@@ -6083,9 +6193,10 @@ function log1p(input::Tensor; out=nothing)
 end
 
 """
-    log1p!(input)
+    TT.log1p!(input)
 
 In place:
+
 Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
 """
 function log1p!(input::Tensor)
@@ -6094,7 +6205,7 @@ function log1p!(input::Tensor)
 end
 
 """
-    sin(input; out=nothing)
+    TT.sin(input; out=nothing)
 
 Computes the sine, elementwise; angles are in radians.
 """
@@ -6109,9 +6220,10 @@ function sin(input::Tensor; out=nothing)
 end
 
 """
-    sin!(input)
+    TT.sin!(input)
 
 In place:
+
 Computes the sine, elementwise; angles are in radians.
 """
 function sin!(input::Tensor)
@@ -6120,7 +6232,7 @@ function sin!(input::Tensor)
 end
 
 """
-    cos(input; out=nothing)
+    TT.cos(input; out=nothing)
 
 Computes the cosine, elementwise; angles are in radians.
 """
@@ -6135,9 +6247,10 @@ function cos(input::Tensor; out=nothing)
 end
 
 """
-    cos!(input)
+    TT.cos!(input)
 
 In place:
+
 Computes the cosine, elementwise; angles are in radians.
 """
 function cos!(input::Tensor)
@@ -6146,7 +6259,7 @@ function cos!(input::Tensor)
 end
 
 """
-    tan(input; out=nothing)
+    TT.tan(input; out=nothing)
 
 Computes the tangent, elementwise; angles are in radians.
 """
@@ -6161,9 +6274,10 @@ function tan(input::Tensor; out=nothing)
 end
 
 """
-    tan!(input)
+    TT.tan!(input)
 
 In place:
+
 Computes the tangent, elementwise; angles are in radians.
 """
 function tan!(input::Tensor)
@@ -6172,7 +6286,7 @@ function tan!(input::Tensor)
 end
 
 """
-    asin(input; out=nothing)
+    TT.asin(input; out=nothing)
 
 Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
 """
@@ -6187,9 +6301,10 @@ function asin(input::Tensor; out=nothing)
 end
 
 """
-    asin!(input)
+    TT.asin!(input)
 
 In place:
+
 Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
 """
 function asin!(input::Tensor)
@@ -6202,7 +6317,7 @@ const arcsin = asin
 const arcsin! = asin!
 
 """
-    acos(input; out=nothing)
+    TT.acos(input; out=nothing)
 
 Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
 """
@@ -6217,9 +6332,10 @@ function acos(input::Tensor; out=nothing)
 end
 
 """
-    acos!(input)
+    TT.acos!(input)
 
 In place:
+
 Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
 """
 function acos!(input::Tensor)
@@ -6232,7 +6348,7 @@ const arccos = acos
 const arccos! = acos!
 
 """
-    atan(input; out=nothing)
+    TT.atan(input; out=nothing)
 
 Computes the arc tangent in [-pi/2, pi/2], elementwise.
 """
@@ -6247,9 +6363,10 @@ function atan(input::Tensor; out=nothing)
 end
 
 """
-    atan!(input)
+    TT.atan!(input)
 
 In place:
+
 Computes the arc tangent in [-pi/2, pi/2], elementwise.
 """
 function atan!(input::Tensor)
@@ -6262,7 +6379,7 @@ const arctan = atan
 const arctan! = atan!
 
 """
-    sinh(input; out=nothing)
+    TT.sinh(input; out=nothing)
 
 Computes the hyperbolic sine, elementwise.
 """
@@ -6277,9 +6394,10 @@ function sinh(input::Tensor; out=nothing)
 end
 
 """
-    sinh!(input)
+    TT.sinh!(input)
 
 In place:
+
 Computes the hyperbolic sine, elementwise.
 """
 function sinh!(input::Tensor)
@@ -6288,7 +6406,7 @@ function sinh!(input::Tensor)
 end
 
 """
-    cosh(input; out=nothing)
+    TT.cosh(input; out=nothing)
 
 Computes the hyperbolic cosine, elementwise.
 """
@@ -6303,9 +6421,10 @@ function cosh(input::Tensor; out=nothing)
 end
 
 """
-    cosh!(input)
+    TT.cosh!(input)
 
 In place:
+
 Computes the hyperbolic cosine, elementwise.
 """
 function cosh!(input::Tensor)
@@ -6314,7 +6433,7 @@ function cosh!(input::Tensor)
 end
 
 """
-    erf(input; out=nothing)
+    TT.erf(input; out=nothing)
 
 Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 """
@@ -6329,9 +6448,10 @@ function erf(input::Tensor; out=nothing)
 end
 
 """
-    erf!(input)
+    TT.erf!(input)
 
 In place:
+
 Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 """
 function erf!(input::Tensor)
@@ -6340,7 +6460,7 @@ function erf!(input::Tensor)
 end
 
 """
-    erfc(input; out=nothing)
+    TT.erfc(input; out=nothing)
 
 Computes 1 - erf(x), elementwise, accurately also for large x.
 """
@@ -6355,9 +6475,10 @@ function erfc(input::Tensor; out=nothing)
 end
 
 """
-    erfc!(input)
+    TT.erfc!(input)
 
 In place:
+
 Computes 1 - erf(x), elementwise, accurately also for large x.
 """
 function erfc!(input::Tensor)
@@ -6366,7 +6487,7 @@ function erfc!(input::Tensor)
 end
 
 """
-    floor(input; out=nothing)
+    TT.floor(input; out=nothing)
 
 Rounds each element down to an integer. Integer tensors are unchanged.
 """
@@ -6381,9 +6502,10 @@ function floor(input::Tensor; out=nothing)
 end
 
 """
-    floor!(input)
+    TT.floor!(input)
 
 In place:
+
 Rounds each element down to an integer. Integer tensors are unchanged.
 """
 function floor!(input::Tensor)
@@ -6392,7 +6514,7 @@ function floor!(input::Tensor)
 end
 
 """
-    ceil(input; out=nothing)
+    TT.ceil(input; out=nothing)
 
 Rounds each element up to an integer. Integer tensors are unchanged.
 """
@@ -6407,9 +6529,10 @@ function ceil(input::Tensor; out=nothing)
 end
 
 """
-    ceil!(input)
+    TT.ceil!(input)
 
 In place:
+
 Rounds each element up to an integer. Integer tensors are unchanged.
 """
 function ceil!(input::Tensor)
@@ -6418,7 +6541,7 @@ function ceil!(input::Tensor)
 end
 
 """
-    trunc(input; out=nothing)
+    TT.trunc(input; out=nothing)
 
 Rounds each element toward zero. Integer tensors are unchanged.
 """
@@ -6433,9 +6556,10 @@ function trunc(input::Tensor; out=nothing)
 end
 
 """
-    trunc!(input)
+    TT.trunc!(input)
 
 In place:
+
 Rounds each element toward zero. Integer tensors are unchanged.
 """
 function trunc!(input::Tensor)
@@ -6448,15 +6572,14 @@ const fix = trunc
 const fix! = trunc!
 
 """
-    round(input, decimals=0; digits=nothing, out=nothing)
+    TT.round(input, decimals=0; out=nothing)
 
 Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
 even. Integer tensors are unchanged and take no decimals.
 
 - `decimals`: number of decimal places; negative values round to tens, hundreds, …
 """
-function round(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing,
-    decimals::Integer=digits === nothing ? decimals_ : digits, out=nothing)
+function round(input::Tensor, decimals_=0; decimals::Integer=decimals_, out=nothing)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
     if out !== nothing
         check(C.tt_round_into(ctx(), input, opts, out))
@@ -6468,23 +6591,23 @@ function round(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothi
 end
 
 """
-    round!(input, decimals=0; digits=nothing)
+    TT.round!(input, decimals=0)
 
 In place:
+
 Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
 even. Integer tensors are unchanged and take no decimals.
 
 - `decimals`: number of decimal places; negative values round to tens, hundreds, …
 """
-function round!(input::Tensor, decimals_=0; digits::Union{Integer, Nothing}=nothing,
-    decimals::Integer=digits === nothing ? decimals_ : digits)
+function round!(input::Tensor, decimals_=0; decimals::Integer=decimals_)
     opts = Ref(C.tt_round_opts(UInt64(1), i64(decimals)))
     check(C.tt_round_(ctx(), input, opts))
     return input
 end
 
 """
-    isnan(input)
+    TT.isnan(input)
 
 Tests whether each element is nan; for complex elements, whether either part is.
 """
@@ -6495,7 +6618,7 @@ function isnan(input::Tensor)
 end
 
 """
-    isinf(input)
+    TT.isinf(input)
 
 Tests whether each element is infinite; for complex elements, whether either part is.
 """
@@ -6506,7 +6629,7 @@ function isinf(input::Tensor)
 end
 
 """
-    isfinite(input)
+    TT.isfinite(input)
 
 Tests whether each element is neither infinite nor nan; for complex elements, whether both parts are
 finite.
@@ -6518,7 +6641,7 @@ function isfinite(input::Tensor)
 end
 
 """
-    view(input, size...)
+    TT.view(input, size...)
 
 Returns a view of self with another shape. Fails if the strides do not allow it; reshape copies in
 that case.
@@ -6534,7 +6657,7 @@ function view(input::Tensor, size...)
 end
 
 """
-    reshape(input, shape...)
+    TT.reshape(input, shape...)
 
 Returns self with another shape: a view if the strides allow it, else a copy.
 
@@ -6549,7 +6672,7 @@ function reshape(input::Tensor, shape...)
 end
 
 """
-    transpose(input, dim0, dim1)
+    TT.transpose(input, dim0, dim1)
 
 Returns a view with two dimensions swapped.
 
@@ -6570,7 +6693,7 @@ const swapdims = transpose
 transpose!(x::Tensor, args...; kw...) = become!(x, transpose(x, args...; kw...))
 
 """
-    t(input)
+    TT.t(input)
 
 Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned as
 they are.
@@ -6585,7 +6708,7 @@ end
 t!(x::Tensor, args...; kw...) = become!(x, t(x, args...; kw...))
 
 """
-    permute(input, dims...)
+    TT.permute(input, dims...)
 
 Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of self.
 
@@ -6600,7 +6723,7 @@ function permute(input::Tensor, dims...)
 end
 
 """
-    expand(input, size...)
+    TT.expand(input, size...)
 
 Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
 dimensions are added in front.
@@ -6616,12 +6739,13 @@ function expand(input::Tensor, size...)
 end
 
 """
-    squeeze(input, dim=nothing; dims=nothing)
+    TT.squeeze(input, dim=nothing; dims=nothing)
 
 Returns a view without the dimensions of size 1.
 Returns a view without the listed dimensions whose size is 1.
 
 - `dim`: dimensions to remove; those of other sizes are kept
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function squeeze(input::Tensor, dim_=nothing; dims=nothing,
     dim::Union{Ints, Nothing}=chosen(dims, dim_))
@@ -6642,11 +6766,12 @@ end
 squeeze!(x::Tensor, args...; kw...) = become!(x, squeeze(x, args...; kw...))
 
 """
-    unsqueeze(input, dim; dims=nothing)
+    TT.unsqueeze(input, dim; dims=nothing)
 
 Returns a view with a new dimension of size 1.
 
 - `dim`: position of the new dimension, in [-ndim - 1, ndim]
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function unsqueeze(input::Tensor, dim_=required; dims=nothing,
     dim::Union{Integer, Required}=chosen_one(dims, dim_))
@@ -6660,7 +6785,7 @@ end
 unsqueeze!(x::Tensor, args...; kw...) = become!(x, unsqueeze(x, args...; kw...))
 
 """
-    select(input, dim, index)
+    TT.select(input, dim, index)
 
 Returns a view of one index of dim, without that dimension.
 
@@ -6674,7 +6799,7 @@ function select(input::Tensor, dim::Integer, index::Integer)
 end
 
 """
-    detach(input)
+    TT.detach(input)
 
 Returns a view of self that is detached from the autograd graph and requires no gradient.
 """
@@ -6685,7 +6810,7 @@ function detach(input::Tensor)
 end
 
 """
-    as_strided(input, size, stride, storage_offset=nothing)
+    TT.as_strided(input, size, stride, storage_offset=nothing)
 
 Returns a view of the storage of self with the given sizes and strides. Every element must be inside
 the storage.
@@ -6709,10 +6834,10 @@ end
 as_strided!(x::Tensor, args...; kw...) = become!(x, as_strided(x, args...; kw...))
 
 """
-    flatten(input, start_dim=1, end_dim=-1)
+    TT.flatten(input, start_dim=1, end_dim=-1)
 
-Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy. A
-0-dim tensor becomes 1-D.
+Joins the dimensions `start_dim` … `end_dim` into one: a view if the strides allow it, else a copy.
+A 0-dim tensor becomes 1-D.
 
 - `start_dim`: first dimension to join
 - `end_dim`: last dimension to join
@@ -6726,7 +6851,7 @@ function flatten(input::Tensor, start_dim_=1, end_dim_=-1; start_dim::Integer=st
 end
 
 """
-    unflatten(input, dim, sizes)
+    TT.unflatten(input, dim, sizes)
 
 Returns a view in which dim is split into several dimensions.
 
@@ -6743,11 +6868,12 @@ function unflatten(input::Tensor, dim::Integer, sizes::Ints)
 end
 
 """
-    unbind(input, dim=1; dims=nothing)
+    TT.unbind(input, dim=1; dims=nothing)
 
 Returns a view of each index of dim, without that dimension.
 
 - `dim`: dimension to remove
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function unbind(input::Tensor, dim_=1; dims=nothing, dim::Integer=chosen_one(dims, dim_))
     opts = Ref(C.tt_unbind_opts(UInt64(1), c_dim(dim)))
@@ -6755,7 +6881,7 @@ function unbind(input::Tensor, dim_=1; dims=nothing, dim::Integer=chosen_one(dim
 end
 
 """
-    narrow(input, dim, start, length)
+    TT.narrow(input, dim, start, length)
 
 Returns a view of the indices start … start + length - 1 of dim.
 
@@ -6770,7 +6896,7 @@ function narrow(input::Tensor, dim::Integer, start::Integer, length::Integer)
 end
 
 """
-    diagonal(input, offset=0, dim1=1, dim2=2)
+    TT.diagonal(input, offset=0, dim1=1, dim2=2)
 
 Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the
 last dimension of the view.
@@ -6788,7 +6914,7 @@ function diagonal(input::Tensor, offset_=0, dim1_=1, dim2_=2; offset::Integer=of
 end
 
 """
-    ravel(input)
+    TT.ravel(input)
 
 Returns the elements as a 1-D contiguous tensor: a view if self is contiguous, else a copy.
 """
@@ -6799,7 +6925,7 @@ function ravel(input::Tensor)
 end
 
 """
-    broadcast_to(input, size...)
+    TT.broadcast_to(input, size...)
 
 Returns a view of self broadcast to a shape. It is expand as a function.
 
@@ -6814,7 +6940,7 @@ function broadcast_to(input::Tensor, size...)
 end
 
 """
-    broadcast_tensors(tensors...)
+    TT.broadcast_tensors(tensors...)
 
 Returns views of the tensors, broadcast to their common shape.
 
@@ -6828,7 +6954,7 @@ function broadcast_tensors(tensors...)
 end
 
 """
-    movedim(input, source, destination)
+    TT.movedim(input, source, destination)
 
 Returns a view in which dimension source[i] has become dimension destination[i]. The others keep
 their order.
@@ -6848,7 +6974,7 @@ end
 const moveaxis = movedim
 
 """
-    atleast_1d(input)
+    TT.atleast_1d(input)
 
 Returns self with at least 1 dimension.
 Returns each tensor with at least 1 dimension.
@@ -6867,7 +6993,7 @@ function atleast_1d(input::Union{Tensor, Tensors})
 end
 
 """
-    atleast_2d(input)
+    TT.atleast_2d(input)
 
 Returns self with at least 2 dimensions. A vector becomes a row.
 Returns each tensor with at least 2 dimensions. A vector becomes a row.
@@ -6886,7 +7012,7 @@ function atleast_2d(input::Union{Tensor, Tensors})
 end
 
 """
-    atleast_3d(input)
+    TT.atleast_3d(input)
 
 Returns self with at least 3 dimensions.
 Returns each tensor with at least 3 dimensions.
@@ -6905,7 +7031,7 @@ function atleast_3d(input::Union{Tensor, Tensors})
 end
 
 """
-    adjoint(input)
+    TT.adjoint(input)
 
 Returns the conjugate transpose of the matrices in the last two dimensions: a view if they are real.
 """
@@ -6916,7 +7042,7 @@ function adjoint(input::Tensor)
 end
 
 """
-    narrow_copy(input, dim, start, length; out=nothing)
+    TT.narrow_copy(input, dim, start, length; out=nothing)
 
 Returns a copy of the indices start … start + length - 1 of dim.
 
@@ -6935,7 +7061,7 @@ function narrow_copy(input::Tensor, dim::Integer, start::Integer, length::Intege
 end
 
 """
-    unfold(input, dimension, size, step)
+    TT.unfold(input, dimension, size, step)
 
 Returns a view of all windows of `size` neighbours along a dimension, `step` apart. The windows are
 the last dimension.
@@ -6951,7 +7077,7 @@ function unfold(input::Tensor, dimension::Integer, size::Integer, step::Integer)
 end
 
 """
-    select_scatter(input, src, dim, index)
+    TT.select_scatter(input, src, dim, index)
 
 Returns a copy of self in which index `index` of dim is replaced by src.
 
@@ -6966,7 +7092,8 @@ function select_scatter(input::Tensor, src::Tensor, dim::Integer, index::Integer
 end
 
 """
-    slice_scatter(input, src, dim=1; dims=nothing, start=nothing, stop=nothing, step=1, out=nothing)
+    TT.slice_scatter(input, src, dim=1; dims=nothing, start=nothing, stop=nothing, step=1,
+        out=nothing)
 
 Returns a copy of self in which every step-th index of dim from start up to, but not including, end
 is replaced by src.
@@ -6976,6 +7103,7 @@ is replaced by src.
 - `start`: first index; default: the first
 - `stop`: end of the indices, which it excludes; default: the size of dim
 - `step`: difference between indices, at least 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function slice_scatter(input::Tensor, src::Tensor, dim_=1; dims=nothing,
     dim::Integer=chosen_one(dims, dim_), start::Union{Integer, Nothing}=nothing,
@@ -6992,7 +7120,7 @@ function slice_scatter(input::Tensor, src::Tensor, dim_=1; dims=nothing,
 end
 
 """
-    diagonal_scatter(input, src, offset=0, dim1=1, dim2=2)
+    TT.diagonal_scatter(input, src, offset=0, dim1=1, dim2=2)
 
 Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2 are
 replaced by src.
@@ -7011,7 +7139,7 @@ function diagonal_scatter(input::Tensor, src::Tensor, offset_=0, dim1_=1, dim2_=
 end
 
 """
-    maximum(input, other; out=nothing)
+    TT.maximum(input, other; out=nothing)
 
 Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
 share the gradient equally.
@@ -7027,7 +7155,7 @@ function maximum(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    minimum(input, other; out=nothing)
+    TT.minimum(input, other; out=nothing)
 
 Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
 share the gradient equally.
@@ -7043,12 +7171,13 @@ function minimum(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    split_with_sizes(input, split_sizes, dim=1; dims=nothing)
+    TT.split_with_sizes(input, split_sizes, dim=1; dims=nothing)
 
 Splits self along dim into views of the given sizes.
 
 - `split_sizes`: sizes of the views; their sum must be the size of dim
 - `dim`: dimension to split
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function split_with_sizes(input::Tensor, split_sizes_=required, dim_=1; dims=nothing,
     split_sizes::Union{Ints, Required}=split_sizes_, dim::Integer=chosen_one(dims, dim_))

@@ -3,8 +3,8 @@
 """
     SGD(params; lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=false, maximize=false)
 
-Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + weight_decay *
-p. With momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g
+Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + `weight_decay`
+* p. With momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g
 later, and g becomes b, or g + momentum * b if nesterov. Then p -= lr * g.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
@@ -40,7 +40,7 @@ by 1 - beta1^step and 1 - beta2^step to correct their bias. Then p -= lr * m / (
 - `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
 - `amsgrad`: whether to divide by the largest v so far (AMSGrad)
 - `maximize`: whether to maximize the objective instead of minimizing it
-- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * weight_decay instead, as
+- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * `weight_decay` instead, as
   AdamW does
 """
 function Adam(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8,
@@ -60,7 +60,7 @@ end
         maximize=false)
 
 AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by 1
-- lr * weight_decay, then takes a step of Adam.
+- lr * `weight_decay`, then takes a step of Adam.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -117,7 +117,7 @@ Adagrad: divides the gradient by the square root of s, the sum of its squares so
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
-- `lr_decay`: the learning rate is divided by 1 + lr_decay * (step - 1)
+- `lr_decay`: the learning rate is divided by 1 + `lr_decay` * (step - 1)
 - `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
 - `initial_accumulator_value`: initial value of s
 - `eps`: added to the denominator for numerical stability
@@ -137,13 +137,13 @@ end
 """
     StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)
 
-Multiplies the learning rate of each group by gamma every step_size steps.
+Multiplies the learning rate of each group by gamma every `step_size` steps.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `step_size`: number of steps between two decays
 - `gamma`: factor of each decay
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function StepLR(optimizer::Optimizer, step_size::Integer, gamma_=0.1, last_epoch_=-1;
     gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
@@ -160,7 +160,7 @@ Multiplies the learning rate of each group by gamma at each milestone.
 - `milestones`: step numbers, in any order; a repeated number decays repeatedly
 - `gamma`: factor of each decay
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function MultiStepLR(optimizer::Optimizer, milestones::Ints, gamma_=0.1, last_epoch_=-1;
     gamma::Real=gamma_, last_epoch::Integer=last_epoch_)
@@ -174,13 +174,13 @@ end
 """
     ConstantLR(optimizer, factor=0.3333333333333333, total_iters=5, last_epoch=-1)
 
-Multiplies the learning rate of each group by factor for the first total_iters steps.
+Multiplies the learning rate of each group by factor for the first `total_iters` steps.
 
 - `optimizer`: optimizer whose learning rates are scheduled
-- `factor`: factor of the learning rate until total_iters
+- `factor`: factor of the learning rate until `total_iters`
 - `total_iters`: number of steps with the factor
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function ConstantLR(optimizer::Optimizer, factor_=0.3333333333333333, total_iters_=5,
     last_epoch_=-1; factor::Real=factor_, total_iters::Integer=total_iters_,
@@ -193,15 +193,15 @@ end
     LinearLR(optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5,
         last_epoch=-1)
 
-Multiplies the learning rate of each group by a factor that changes linearly from start_factor to
-end_factor over total_iters steps.
+Multiplies the learning rate of each group by a factor that changes linearly from `start_factor` to
+`end_factor` over `total_iters` steps.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `start_factor`: factor at the first step
-- `end_factor`: factor from step total_iters on
-- `total_iters`: number of steps until end_factor is reached
+- `end_factor`: factor from step `total_iters` on
+- `total_iters`: number of steps until `end_factor` is reached
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function LinearLR(optimizer::Optimizer, start_factor_=0.3333333333333333, end_factor_=1.0,
     total_iters_=5, last_epoch_=-1; start_factor::Real=start_factor_, end_factor::Real=end_factor_,
@@ -219,7 +219,7 @@ Multiplies the learning rate of each group by gamma at every step.
 - `optimizer`: optimizer whose learning rates are scheduled
 - `gamma`: factor of each step
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function ExponentialLR(optimizer::Optimizer, gamma::Real, last_epoch_=-1;
     last_epoch::Integer=last_epoch_)
@@ -231,14 +231,14 @@ end
 """
     PolynomialLR(optimizer, total_iters=5, power=1.0, last_epoch=-1)
 
-Decays the learning rate of each group to 0 over total_iters steps: lr = initial_lr * (1 - step /
-total_iters)^power.
+Decays the learning rate of each group to 0 over `total_iters` steps: lr = `initial_lr` * (1 - step
+/ `total_iters`)^power.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `total_iters`: number of steps until the rate is 0
 - `power`: degree of the polynomial
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function PolynomialLR(optimizer::Optimizer, total_iters_=5, power_=1.0, last_epoch_=-1;
     total_iters::Integer=total_iters_, power::Real=power_, last_epoch::Integer=last_epoch_)
@@ -249,14 +249,14 @@ end
 """
     CosineAnnealingLR(optimizer, T_max, eta_min=0.0, last_epoch=-1)
 
-Anneals the learning rate of each group along half a cosine from its initial value to eta_min: lr =
-eta_min + (initial_lr - eta_min) * (1 + cos(pi * step / T_max)) / 2.
+Anneals the learning rate of each group along half a cosine from its initial value to `eta_min`: lr
+= `eta_min` + (`initial_lr` - `eta_min`) * (1 + cos(pi * step / `T_max`)) / 2.
 
 - `optimizer`: optimizer whose learning rates are scheduled
-- `T_max`: number of steps until eta_min
+- `T_max`: number of steps until `eta_min`
 - `eta_min`: minimum learning rate
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function CosineAnnealingLR(optimizer::Optimizer, T_max::Integer, eta_min_=0.0, last_epoch_=-1;
     eta_min::Real=eta_min_, last_epoch::Integer=last_epoch_)
@@ -271,26 +271,26 @@ end
         max_momentum=[0.95], div_factor=25.0, final_div_factor=1e4, three_phase=false,
         last_epoch=-1)
 
-The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from max_lr /
-div_factor to max_lr, then lowers it to far less than where it began. With cycle_momentum, momentum
-(or beta1) moves in the opposite direction. Call it after every batch.
+The 1cycle policy (Smith and Topin 2018): raises the learning rate of each group from `max_lr` /
+`div_factor` to `max_lr`, then lowers it to far less than where it began. With `cycle_momentum`,
+momentum (or beta1) moves in the opposite direction. Call it after every batch.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `max_lr`: peak learning rate: one number for all groups, or one per group
-- `total_steps`: number of steps in the cycle; if absent, epochs * steps_per_epoch
-- `epochs`: number of epochs, if total_steps is absent
-- `steps_per_epoch`: number of steps of an epoch, if total_steps is absent
+- `total_steps`: number of steps in the cycle; if absent, epochs * `steps_per_epoch`
+- `epochs`: number of epochs, if `total_steps` is absent
+- `steps_per_epoch`: number of steps of an epoch, if `total_steps` is absent
 - `pct_start`: fraction of the cycle in which the rate rises, in [0, 1]
 - `anneal_strategy`: cos: along half a cosine; linear: along a line
 - `cycle_momentum`: whether to cycle the momentum, too
 - `base_momentum`: momentum at the peak of the rate: one number, or one per group
 - `max_momentum`: momentum at the start and end of the cycle: one number, or one per group
-- `div_factor`: the initial rate is max_lr / div_factor
-- `final_div_factor`: the final rate is the initial rate / final_div_factor
+- `div_factor`: the initial rate is `max_lr` / `div_factor`
+- `final_div_factor`: the final rate is the initial rate / `final_div_factor`
 - `three_phase`: whether to fall to the initial rate as fast as it rose and use the rest of the
   cycle for the final fall
 - `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
-  one and need initial_lr in each group
+  one and need `initial_lr` in each group
 """
 function OneCycleLR(optimizer::Optimizer, max_lr::Floats, total_steps_=nothing, epochs_=nothing,
     steps_per_epoch_=nothing, pct_start_=0.3; total_steps::Union{Integer, Nothing}=total_steps_,
