@@ -20,6 +20,8 @@ enum { TT_PADDING_CONSTANT = 0, TT_PADDING_REFLECT = 1, TT_PADDING_REPLICATE = 2
        TT_PADDING_CIRCULAR = 3 };
 enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
 enum { TT_INDEXING_IJ = 0, TT_INDEXING_XY = 1 };
+enum { TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY = 0,
+       TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST = 1, TT_CDISTMODE_DONOT_USE_MM_FOR_EUCLID_DIST = 2 };
 enum { TT_SIDE_NONE = 0, TT_SIDE_LEFT = 1, TT_SIDE_RIGHT = 2 };
 enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2,
@@ -983,6 +985,40 @@ tt_status tt_logical_xor_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                               tt_tensor *dst);
 
+/* Tests |self - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
+   equal.
+     other: tensor of the dtype of self
+     rtol: tolerance relative to other
+     atol: absolute tolerance
+     equal_nan: whether nan is close to nan */
+typedef struct tt_isclose_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double rtol; /* tolerance relative to other; default: 1e-5 */
+  double atol; /* absolute tolerance; default: 1e-8 */
+  int32_t equal_nan; /* whether nan is close to nan; default: false */
+} tt_isclose_opts;
+#define TT_ISCLOSE_RTOL (UINT64_C(1) << 0)
+#define TT_ISCLOSE_ATOL (UINT64_C(1) << 1)
+#define TT_ISCLOSE_EQUAL_NAN (UINT64_C(1) << 2)
+tt_status tt_isclose(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                     const tt_isclose_opts *opts, tt_tensor **out);
+
+/* Tests for each element whether it is among test_elements. nan is among none.
+     test_elements: tensor of any shape
+     assume_unique: accepted for compatibility
+     invert: whether the result is negated */
+typedef struct tt_isin_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t assume_unique; /* accepted for compatibility; default: false */
+  int32_t invert; /* whether the result is negated; default: false */
+} tt_isin_opts;
+#define TT_ISIN_ASSUME_UNIQUE (UINT64_C(1) << 0)
+#define TT_ISIN_INVERT (UINT64_C(1) << 1)
+tt_status tt_isin(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_elements,
+                  const tt_isin_opts *opts, tt_tensor **out);
+tt_status tt_isin_into(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_elements,
+                       const tt_isin_opts *opts, tt_tensor *dst);
+
 /* Computes a 1-D convolution (cross-correlation) of signals.
      input: (N, C, L) or (C, L)
      weight: (out, C / groups, k)
@@ -1500,6 +1536,130 @@ typedef struct tt_triu_indices_opts {
 tt_status tt_triu_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
                           const tt_triu_indices_opts *opts, tt_tensor **out);
 
+/* Returns base to the powers of `steps` evenly spaced values from start to end, both included.
+     start: first exponent
+     end: last exponent
+     steps: number of values
+     base: base of the powers
+     dtype: dtype of the result; default: complex64 if start or end is complex, else float32
+     device: device of the result; default: CPU */
+typedef struct tt_logspace_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double base; /* base of the powers; default: 10.0 */
+  tt_dtype dtype; /* dtype of the result; default: complex64 if start or end is complex, else
+                     float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_logspace_opts;
+#define TT_LOGSPACE_BASE (UINT64_C(1) << 0)
+#define TT_LOGSPACE_DTYPE (UINT64_C(1) << 1)
+#define TT_LOGSPACE_DEVICE (UINT64_C(1) << 2)
+tt_status tt_logspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps,
+                      const tt_logspace_opts *opts, tt_tensor **out);
+
+/* Returns a Hann window: 0.5 - 0.5 cos(2 pi i / n).
+     window_length: number of values
+     periodic: whether the window is the beginning of a symmetric one that is longer by 1, for
+       use with Fourier transforms
+     dtype: dtype of the result, floating; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_hann_window_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t periodic; /* whether the window is the beginning of a symmetric one that is longer by 1,
+                       for use with Fourier transforms; default: true */
+  tt_dtype dtype; /* dtype of the result, floating; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_hann_window_opts;
+#define TT_HANN_WINDOW_PERIODIC (UINT64_C(1) << 0)
+#define TT_HANN_WINDOW_DTYPE (UINT64_C(1) << 1)
+#define TT_HANN_WINDOW_DEVICE (UINT64_C(1) << 2)
+tt_status tt_hann_window(tt_ctx *c, int64_t window_length, const tt_hann_window_opts *opts,
+                         tt_tensor **out);
+
+/* Returns a Hamming window: alpha - beta cos(2 pi i / n).
+     window_length: number of values
+     periodic: whether the window is the beginning of a symmetric one that is longer by 1, for
+       use with Fourier transforms
+     alpha: constant term
+     beta: factor of the cosine
+     dtype: dtype of the result, floating; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_hamming_window_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t periodic; /* whether the window is the beginning of a symmetric one that is longer by 1,
+                       for use with Fourier transforms; default: true */
+  double alpha; /* constant term; default: 0.54 */
+  double beta; /* factor of the cosine; default: 0.46 */
+  tt_dtype dtype; /* dtype of the result, floating; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_hamming_window_opts;
+#define TT_HAMMING_WINDOW_PERIODIC (UINT64_C(1) << 0)
+#define TT_HAMMING_WINDOW_ALPHA (UINT64_C(1) << 1)
+#define TT_HAMMING_WINDOW_BETA (UINT64_C(1) << 2)
+#define TT_HAMMING_WINDOW_DTYPE (UINT64_C(1) << 3)
+#define TT_HAMMING_WINDOW_DEVICE (UINT64_C(1) << 4)
+tt_status tt_hamming_window(tt_ctx *c, int64_t window_length, const tt_hamming_window_opts *opts,
+                            tt_tensor **out);
+
+/* Returns a Blackman window: 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
+     window_length: number of values
+     periodic: whether the window is the beginning of a symmetric one that is longer by 1, for
+       use with Fourier transforms
+     dtype: dtype of the result, floating; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_blackman_window_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t periodic; /* whether the window is the beginning of a symmetric one that is longer by 1,
+                       for use with Fourier transforms; default: true */
+  tt_dtype dtype; /* dtype of the result, floating; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_blackman_window_opts;
+#define TT_BLACKMAN_WINDOW_PERIODIC (UINT64_C(1) << 0)
+#define TT_BLACKMAN_WINDOW_DTYPE (UINT64_C(1) << 1)
+#define TT_BLACKMAN_WINDOW_DEVICE (UINT64_C(1) << 2)
+tt_status tt_blackman_window(tt_ctx *c, int64_t window_length, const tt_blackman_window_opts *opts,
+                             tt_tensor **out);
+
+/* Returns a Bartlett window: 1 - |2 i / n - 1|.
+     window_length: number of values
+     periodic: whether the window is the beginning of a symmetric one that is longer by 1, for
+       use with Fourier transforms
+     dtype: dtype of the result, floating; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_bartlett_window_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t periodic; /* whether the window is the beginning of a symmetric one that is longer by 1,
+                       for use with Fourier transforms; default: true */
+  tt_dtype dtype; /* dtype of the result, floating; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_bartlett_window_opts;
+#define TT_BARTLETT_WINDOW_PERIODIC (UINT64_C(1) << 0)
+#define TT_BARTLETT_WINDOW_DTYPE (UINT64_C(1) << 1)
+#define TT_BARTLETT_WINDOW_DEVICE (UINT64_C(1) << 2)
+tt_status tt_bartlett_window(tt_ctx *c, int64_t window_length, const tt_bartlett_window_opts *opts,
+                             tt_tensor **out);
+
+/* Returns a Kaiser window: I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta).
+     window_length: number of values
+     periodic: whether the window is the beginning of a symmetric one that is longer by 1, for
+       use with Fourier transforms
+     beta: shape of the window
+     dtype: dtype of the result, floating; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_kaiser_window_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t periodic; /* whether the window is the beginning of a symmetric one that is longer by 1,
+                       for use with Fourier transforms; default: true */
+  double beta; /* shape of the window; default: 12.0 */
+  tt_dtype dtype; /* dtype of the result, floating; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_kaiser_window_opts;
+#define TT_KAISER_WINDOW_PERIODIC (UINT64_C(1) << 0)
+#define TT_KAISER_WINDOW_BETA (UINT64_C(1) << 1)
+#define TT_KAISER_WINDOW_DTYPE (UINT64_C(1) << 2)
+#define TT_KAISER_WINDOW_DEVICE (UINT64_C(1) << 3)
+tt_status tt_kaiser_window(tt_ctx *c, int64_t window_length, const tt_kaiser_window_opts *opts,
+                           tt_tensor **out);
+
 /* Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
    dimensions. The result has the shape of index.
      dim: dimension to index
@@ -1754,6 +1914,49 @@ tt_status tt_masked_fill(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask
                          const tt_tensor *value, tt_tensor **out);
 tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
                           const tt_tensor *value);
+
+/* Selects elements of the flattened tensor.
+     index: integer tensor of positions; negative ones count from the end */
+tt_status tt_take(tt_ctx *c, const tt_tensor *self, const tt_tensor *index, tt_tensor **out);
+tt_status tt_take_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *index, tt_tensor *dst);
+
+/* Returns a copy of self with the elements of source written at positions of the flattened
+   tensor.
+     index: integer tensor of positions; negative ones count from the end
+     source: values to write, as many as index has elements
+     accumulate: whether values are added instead of written; repeated positions accumulate */
+tt_status tt_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *index, const tt_tensor *source,
+                 int32_t accumulate, tt_tensor **out);
+tt_status tt_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *index, const tt_tensor *source,
+                  int32_t accumulate);
+
+/* Replaces the elements of self where mask is true by the elements of source, in order.
+     mask: bool tensor
+     source: values to write, at least as many as mask has true elements */
+tt_status tt_masked_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                            const tt_tensor *source, tt_tensor **out);
+tt_status tt_masked_scatter_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
+                             const tt_tensor *source);
+
+/* Returns the indices of the nonzero elements. It is nonzero by NumPy's name. */
+tt_status tt_argwhere(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns the indices of the first `size` nonzero elements, in row-major order.
+     size: number of rows of the result
+     fill_value: what fills the rows for which there is no nonzero element */
+typedef struct tt_nonzero_static_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t fill_value; /* what fills the rows for which there is no nonzero element; default: -1 */
+} tt_nonzero_static_opts;
+#define TT_NONZERO_STATIC_FILL_VALUE (UINT64_C(1) << 0)
+tt_status tt_nonzero_static(tt_ctx *c, const tt_tensor *self, int64_t size,
+                            const tt_nonzero_static_opts *opts, tt_tensor **out);
+
+/* Converts positions in a flattened array of a shape into one index per dimension.
+     indices: integer tensor of positions
+     shape: sizes of the array */
+tt_status tt_unravel_index(tt_ctx *c, const tt_tensor *indices, const int64_t *shape,
+                           int64_t n_shape, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions.
    It is nan for matrices with nan or inf.
@@ -2031,6 +2234,110 @@ tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2,
      operands: one tensor per term of equation */
 tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands,
                     int64_t n_operands, tt_tensor **out);
+
+/* Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including nan, if
+   beta is 0.
+     mat: (n, m)
+     vec: (m)
+     beta: factor of self
+     alpha: factor of the product */
+typedef struct tt_addmv_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar beta; /* factor of self; default: 1 */
+  tt_scalar alpha; /* factor of the product; default: 1 */
+} tt_addmv_opts;
+#define TT_ADDMV_BETA (UINT64_C(1) << 0)
+#define TT_ADDMV_ALPHA (UINT64_C(1) << 1)
+tt_status tt_addmv(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat, const tt_tensor *vec,
+                   const tt_addmv_opts *opts, tt_tensor **out);
+tt_status tt_addmv_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat, const tt_tensor *vec,
+                    const tt_addmv_opts *opts);
+tt_status tt_addmv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat,
+                        const tt_tensor *vec, const tt_addmv_opts *opts, tt_tensor *dst);
+
+/* Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored, including
+   nan, if beta is 0.
+     vec1: (n)
+     vec2: (m)
+     beta: factor of self
+     alpha: factor of the product */
+typedef struct tt_addr_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar beta; /* factor of self; default: 1 */
+  tt_scalar alpha; /* factor of the product; default: 1 */
+} tt_addr_opts;
+#define TT_ADDR_BETA (UINT64_C(1) << 0)
+#define TT_ADDR_ALPHA (UINT64_C(1) << 1)
+tt_status tt_addr(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec1, const tt_tensor *vec2,
+                  const tt_addr_opts *opts, tt_tensor **out);
+tt_status tt_addr_(tt_ctx *c, tt_tensor *self, const tt_tensor *vec1, const tt_tensor *vec2,
+                   const tt_addr_opts *opts);
+tt_status tt_addr_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec1,
+                       const tt_tensor *vec2, const tt_addr_opts *opts, tt_tensor *dst);
+
+/* Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self broadcasts;
+   it is ignored, including nan, if beta is 0.
+     batch1: (b, n, m)
+     batch2: (b, m, p)
+     beta: factor of self
+     alpha: factor of the products */
+typedef struct tt_addbmm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar beta; /* factor of self; default: 1 */
+  tt_scalar alpha; /* factor of the products; default: 1 */
+} tt_addbmm_opts;
+#define TT_ADDBMM_BETA (UINT64_C(1) << 0)
+#define TT_ADDBMM_ALPHA (UINT64_C(1) << 1)
+tt_status tt_addbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                    const tt_tensor *batch2, const tt_addbmm_opts *opts, tt_tensor **out);
+tt_status tt_addbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2,
+                     const tt_addbmm_opts *opts);
+tt_status tt_addbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                         const tt_tensor *batch2, const tt_addbmm_opts *opts, tt_tensor *dst);
+
+/* Computes the dot product of two vectors, of which the first is conjugated.
+     self: (n)
+     other: (n) */
+tt_status tt_vdot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_vdot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
+   multiplied.
+     other: last size equal to that of self */
+tt_status tt_inner(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_inner_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Sums the products of the elements over dimensions of both operands, paired in order.
+     dims_self: dimensions of self
+     dims_other: dimensions of other, as many; of equal sizes or 1 */
+tt_status tt_tensordot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                       const int64_t *dims_self, int64_t n_dims_self, const int64_t *dims_other,
+                       int64_t n_dims_other, tt_tensor **out);
+tt_status tt_tensordot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            const int64_t *dims_self, int64_t n_dims_self,
+                            const int64_t *dims_other, int64_t n_dims_other, tt_tensor *dst);
+
+/* Computes the Kronecker product: each element of self times other, as blocks. */
+tt_status tt_kron(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_kron_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes the cross products of vectors of 3 elements along dim.
+     other: as many dimensions as self, with size 3 in dim
+     dim: dimension of the vectors; default: the first of self with size 3 */
+typedef struct tt_cross_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension of the vectors; default: the first of self with size 3 */
+} tt_cross_opts;
+#define TT_CROSS_DIM (UINT64_C(1) << 0)
+tt_status tt_cross(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                   const tt_cross_opts *opts, tt_tensor **out);
+tt_status tt_cross_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                        const tt_cross_opts *opts, tt_tensor *dst);
+
+/* Computes the product of several matrices in the order that needs the fewest multiplications.
+     matrices: 1 to 256 matrices with fitting sizes */
+tt_status tt_chain_matmul(tt_ctx *c, const tt_tensor *const *matrices, int64_t n_matrices,
+                          tt_tensor **out);
 
 /* Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel
    (dimension 1). In training, mean and variance are those of the batch, and running_mean and
@@ -2921,6 +3228,191 @@ tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim
 tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim,
                        int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst);
 
+/* Counts the nonzero elements over dim.
+     dim: dimensions to reduce; an empty list: all dimensions */
+tt_status tt_count_nonzero(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                           tt_tensor **out);
+
+/* Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share
+   the gradient equally.
+     dim: dimension to reduce; default: all
+     keepdim: whether the reduced dimensions are kept with size 1 */
+typedef struct tt_aminmax_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: all */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+} tt_aminmax_opts;
+#define TT_AMINMAX_DIM (UINT64_C(1) << 0)
+#define TT_AMINMAX_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_aminmax(tt_ctx *c, const tt_tensor *self, const tt_aminmax_opts *opts, tt_tensor **min,
+                     tt_tensor **max);
+tt_status tt_aminmax_into(tt_ctx *c, const tt_tensor *self, const tt_aminmax_opts *opts,
+                          tt_tensor *dst_min, tt_tensor *dst_max);
+
+/* Computes standard deviations, as std does, and means over dim.
+     dim: dimensions to reduce; an empty list: all dimensions
+     correction: subtracted from the number of elements in the divisor. 0: variance of the
+       population; 1: unbiased estimate from a sample
+     keepdim: whether the reduced dimensions are kept with size 1 */
+typedef struct tt_std_mean_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double correction; /* subtracted from the number of elements in the divisor. 0: variance of the
+                        population; 1: unbiased estimate from a sample; default: 1.0 */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+} tt_std_mean_opts;
+#define TT_STD_MEAN_CORRECTION (UINT64_C(1) << 0)
+#define TT_STD_MEAN_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_std_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_std_mean_opts *opts, tt_tensor **std, tt_tensor **mean);
+
+/* Computes sums over dim in which nan counts as 0.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1
+     dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+       else that of self */
+typedef struct tt_nansum_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: int64 for integers and
+                     bool, else that of self */
+} tt_nansum_opts;
+#define TT_NANSUM_KEEPDIM (UINT64_C(1) << 0)
+#define TT_NANSUM_DTYPE (UINT64_C(1) << 1)
+tt_status tt_nansum(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                    const tt_nansum_opts *opts, tt_tensor **out);
+tt_status tt_nansum_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                         const tt_nansum_opts *opts, tt_tensor *dst);
+
+/* Computes means over dim of the elements that are not nan.
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether the reduced dimensions are kept with size 1
+     dtype: dtype of the computation and of the result; default: that of self */
+typedef struct tt_nanmean_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype of the computation and of the result; default: that of self */
+} tt_nanmean_opts;
+#define TT_NANMEAN_KEEPDIM (UINT64_C(1) << 0)
+#define TT_NANMEAN_DTYPE (UINT64_C(1) << 1)
+tt_status tt_nanmean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_nanmean_opts *opts, tt_tensor **out);
+tt_status tt_nanmean_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_nanmean_opts *opts, tt_tensor *dst);
+
+/* Computes the covariances of variables, the rows of a matrix; each column is an observation.
+     self: (n, m), or (m) for one variable
+     correction: subtracted from the number of observations in the divisor
+     fweights: (m), integers: how often each observation counts
+     aweights: (m), floating: how much each observation weighs */
+typedef struct tt_cov_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t correction; /* subtracted from the number of observations in the divisor; default: 1 */
+  const tt_tensor *fweights; /* (m), integers: how often each observation counts; default: none */
+  const tt_tensor *aweights; /* (m), floating: how much each observation weighs; default: none */
+} tt_cov_opts;
+#define TT_COV_CORRECTION (UINT64_C(1) << 0)
+#define TT_COV_FWEIGHTS (UINT64_C(1) << 1)
+#define TT_COV_AWEIGHTS (UINT64_C(1) << 2)
+tt_status tt_cov(tt_ctx *c, const tt_tensor *self, const tt_cov_opts *opts, tt_tensor **out);
+
+/* Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column is
+   an observation.
+     self: (n, m), or (m) for one variable */
+tt_status tt_corrcoef(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Computes the p-norm of self - other, over all elements.
+     p: order of the norm, as of norm */
+tt_status tt_dist(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, double p,
+                  tt_tensor **out);
+
+/* Computes the p-norms of x1 - x2 + eps over the last dimension.
+     p: order of the norm, as of norm
+     eps: added to the differences
+     keepdim: whether the last dimension is kept with size 1 */
+typedef struct tt_pairwise_distance_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* order of the norm, as of norm; default: 2.0 */
+  double eps; /* added to the differences; default: 1e-6 */
+  int32_t keepdim; /* whether the last dimension is kept with size 1; default: false */
+} tt_pairwise_distance_opts;
+#define TT_PAIRWISE_DISTANCE_P (UINT64_C(1) << 0)
+#define TT_PAIRWISE_DISTANCE_EPS (UINT64_C(1) << 1)
+#define TT_PAIRWISE_DISTANCE_KEEPDIM (UINT64_C(1) << 2)
+tt_status tt_pairwise_distance(tt_ctx *c, const tt_tensor *x1, const tt_tensor *x2,
+                               const tt_pairwise_distance_opts *opts, tt_tensor **out);
+
+/* Computes the cosines of the angles between vectors along dim: their dot product divided by
+   their lengths.
+     dim: dimension of the vectors, after broadcasting
+     eps: lower bound of the lengths */
+typedef struct tt_cosine_similarity_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension of the vectors, after broadcasting; default: 1 */
+  double eps; /* lower bound of the lengths; default: 1e-8 */
+} tt_cosine_similarity_opts;
+#define TT_COSINE_SIMILARITY_DIM (UINT64_C(1) << 0)
+#define TT_COSINE_SIMILARITY_EPS (UINT64_C(1) << 1)
+tt_status tt_cosine_similarity(tt_ctx *c, const tt_tensor *x1, const tt_tensor *x2,
+                               const tt_cosine_similarity_opts *opts, tt_tensor **out);
+
+/* Divides vectors along dim by their p-norms.
+     p: order of the norm, as of norm
+     dim: dimension of the vectors
+     eps: lower bound of the norms */
+typedef struct tt_normalize_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* order of the norm, as of norm; default: 2.0 */
+  int64_t dim; /* dimension of the vectors; default: 1 */
+  double eps; /* lower bound of the norms; default: 1e-12 */
+} tt_normalize_opts;
+#define TT_NORMALIZE_P (UINT64_C(1) << 0)
+#define TT_NORMALIZE_DIM (UINT64_C(1) << 1)
+#define TT_NORMALIZE_EPS (UINT64_C(1) << 2)
+tt_status tt_normalize(tt_ctx *c, const tt_tensor *input, const tt_normalize_opts *opts,
+                       tt_tensor **out);
+tt_status tt_normalize_into(tt_ctx *c, const tt_tensor *input, const tt_normalize_opts *opts,
+                            tt_tensor *dst);
+
+/* Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+     p: order of the norm, positive
+     dim: dimension whose slices are scaled
+     maxnorm: largest norm of a slice */
+tt_status tt_renorm(tt_ctx *c, const tt_tensor *self, double p, int64_t dim, double maxnorm,
+                    tt_tensor **out);
+tt_status tt_renorm_(tt_ctx *c, tt_tensor *self, double p, int64_t dim, double maxnorm);
+tt_status tt_renorm_into(tt_ctx *c, const tt_tensor *self, double p, int64_t dim, double maxnorm,
+                         tt_tensor *dst);
+
+/* Computes the p-norm distances between each row of x1 and each row of x2.
+     x1: (…, n, m)
+     x2: (…, r, m)
+     p: order of the norm, as of norm
+     compute_mode: how Euclidean distances are computed */
+typedef struct tt_cdist_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* order of the norm, as of norm; default: 2.0 */
+  int32_t compute_mode; /* how Euclidean distances are computed; default:
+                           "use_mm_for_euclid_dist_if_necessary" */
+} tt_cdist_opts;
+#define TT_CDIST_P (UINT64_C(1) << 0)
+#define TT_CDIST_COMPUTE_MODE (UINT64_C(1) << 1)
+tt_status tt_cdist(tt_ctx *c, const tt_tensor *x1, const tt_tensor *x2, const tt_cdist_opts *opts,
+                   tt_tensor **out);
+
+/* Computes the p-norm distances between every two rows of a matrix, in the order of the upper
+   triangle.
+     self: (n, m)
+     p: order of the norm, as of norm */
+typedef struct tt_pdist_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* order of the norm, as of norm; default: 2.0 */
+} tt_pdist_opts;
+#define TT_PDIST_P (UINT64_C(1) << 0)
+tt_status tt_pdist(tt_ctx *c, const tt_tensor *self, const tt_pdist_opts *opts, tt_tensor **out);
+
+/* Computes the sum of the main diagonal of a matrix. */
+tt_status tt_trace(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
 /* Resizes the spatial dimensions of input to `size` or by scale_factor.
      input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
      size: spatial sizes of the result: one number per dimension, or one for all
@@ -2990,6 +3482,68 @@ tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cum
 tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts);
 tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                           const tt_cumprod_opts *opts, tt_tensor *dst);
+
+/* Computes the n-th differences of neighbours along dim. Bool elements are compared.
+     n: how often differences are taken
+     dim: dimension of the neighbours
+     prepend: values put before self along dim
+     append: values put behind self along dim */
+typedef struct tt_diff_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *prepend; /* values put before self along dim; default: none */
+  const tt_tensor *append; /* values put behind self along dim; default: none */
+} tt_diff_opts;
+#define TT_DIFF_PREPEND (UINT64_C(1) << 0)
+#define TT_DIFF_APPEND (UINT64_C(1) << 1)
+tt_status tt_diff(tt_ctx *c, const tt_tensor *self, int64_t n, int64_t dim,
+                  const tt_diff_opts *opts, tt_tensor **out);
+tt_status tt_diff_into(tt_ctx *c, const tt_tensor *self, int64_t n, int64_t dim,
+                       const tt_diff_opts *opts, tt_tensor *dst);
+
+/* Integrates y along dim by the trapezoidal rule.
+     y: values of the function
+     x: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
+       points dx apart
+     dx: distance of the points, without x
+     dim: dimension to integrate along */
+typedef struct tt_trapezoid_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar dx; /* distance of the points, without x; default: 1 */
+  int64_t dim; /* dimension to integrate along; default: -1 */
+} tt_trapezoid_opts;
+#define TT_TRAPEZOID_DX (UINT64_C(1) << 0)
+#define TT_TRAPEZOID_DIM (UINT64_C(1) << 1)
+tt_status tt_trapezoid(tt_ctx *c, const tt_tensor *y, const tt_tensor *x,
+                       const tt_trapezoid_opts *opts, tt_tensor **out);
+
+/* Integrates y along dim by the trapezoidal rule, up to each point.
+     y: values of the function
+     x: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
+       points dx apart
+     dx: distance of the points, without x
+     dim: dimension to integrate along */
+typedef struct tt_cumulative_trapezoid_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar dx; /* distance of the points, without x; default: 1 */
+  int64_t dim; /* dimension to integrate along; default: -1 */
+} tt_cumulative_trapezoid_opts;
+#define TT_CUMULATIVE_TRAPEZOID_DX (UINT64_C(1) << 0)
+#define TT_CUMULATIVE_TRAPEZOID_DIM (UINT64_C(1) << 1)
+tt_status tt_cumulative_trapezoid(tt_ctx *c, const tt_tensor *y, const tt_tensor *x,
+                                  const tt_cumulative_trapezoid_opts *opts, tt_tensor **out);
+
+/* Returns Vandermonde matrices: the powers of the elements of x as columns, the largest first.
+     x: (…, n)
+     N: number of columns; default: n
+     increasing: whether the power 0 is the first column */
+typedef struct tt_vander_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t N; /* number of columns; default: n */
+  int32_t increasing; /* whether the power 0 is the first column; default: false */
+} tt_vander_opts;
+#define TT_VANDER_N (UINT64_C(1) << 0)
+#define TT_VANDER_INCREASING (UINT64_C(1) << 1)
+tt_status tt_vander(tt_ctx *c, const tt_tensor *x, const tt_vander_opts *opts, tt_tensor **out);
 
 /* Computes exp(x) / sum(exp(x)) along dim, without overflow.
      dim: dimension along which the result sums to 1
@@ -3145,6 +3699,11 @@ typedef struct tt_unique_opts {
 #define TT_UNIQUE_DIM (UINT64_C(1) << 3)
 tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts,
                     tt_tensor **values, tt_tensor **inverse, tt_tensor **counts);
+
+/* Sorts the elements along the first dimension in ascending order. nan is larger than all other
+   values. */
+tt_status tt_msort(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_msort_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
 /* Computes e^x, elementwise. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);

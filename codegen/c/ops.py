@@ -289,10 +289,10 @@ def body(op, v, suffix, scalar, takes):
     if v or op.void:
         return lines + [f"{call};"]
     if op.list_out:
-        return lines + [f"give_list(x, outs, cap, n_outs, {call});"]
+        return lines + [f"give_list(ctx, outs, cap, n_outs, {call});"]
     if len(op.outs) == 1:
-        return lines + [f"give(x, {op.outs[0].name}, {call});"]
-    return lines + [f"give(x, {', '.join(o.name for o in op.outs)}, {call});"]
+        return lines + [f"give(ctx, {op.outs[0].name}, {call});"]
+    return lines + [f"give(ctx, {', '.join(o.name for o in op.outs)}, {call});"]
 
 
 # How the shared bodies of capi/op_call.h take an argument: (its type there, the expression).
@@ -360,7 +360,9 @@ def function(op, v, suffix, scalar, takes):
     call, inline = ("api_call_inline", "TT_INLINE_BODY ") if inlined else ("api_call", "")
     if clear:
         lines.append(f"  {clear}")
-    lines.append(f'  return {call}(c, "{api_name(op)}{v}", [=]([[maybe_unused]] Ctx& x) {inline}{{')
+    lines.append(
+        f'  return {call}(c, "{api_name(op)}{v}", [=]([[maybe_unused]] Ctx& ctx) {inline}{{'
+    )
     if outs and not op.list_out:
         for k, o in enumerate(outs):
             lines.append(f'    out_arg({o}, "{o}", {len(op.args) + k});')

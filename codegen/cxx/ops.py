@@ -106,7 +106,7 @@ def ops_h(ops):
             ret, types = sig(op, v)
             out.append(f"extern Op<{ret}({', '.join(types)})> op_{op.name}{v};")
     for name, values in ENUMS.items():
-        rows = ", ".join(f"k{name}{v.title().replace('-', '')} = {n}" for v, n in values.items())
+        rows = ", ".join(f"k{name}{re.sub('[-_]', '', v.title())} = {n}" for v, n in values.items())
         out.append(f"enum : int64_t {{ {rows} }};")
     numbers = ", ".join(f"k{name}Values" for name in ENUMS)
     out += ["// ArgInfo::enumeration", f"enum : uint8_t {{ kNoValues, {numbers} }};"]

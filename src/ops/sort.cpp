@@ -60,6 +60,8 @@ TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, 
                      true);  // for a 0-dim tensor itself, as in PyTorch
 }
 
+TensorRef msort(Call, const Tensor& self) { return op::sort(self, 0).first; }
+
 // ---- unique ----
 
 // Makes the results of unique from n sorted elements; fresh[i] tells whether element i + 1 differs

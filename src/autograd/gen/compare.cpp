@@ -511,4 +511,47 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema,
     logical_xor_into_impl, logical_xor_into_autograd);
 
+// ---- isclose ----
+static constexpr ArgInfo isclose_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"other", ArgType::kTensor, false, false},
+                                           {"rtol", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 1e-05}},
+                                           {"atol", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 1e-08}},
+                                           {"equal_nan", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema isclose_schema = {"isclose", "isclose",
+    "isclose(self: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8, equal_nan: Bool "
+    "= false) -> BoolTensor", isclose_args, 5, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_isclose =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, double, bool>(&isclose_schema,
+    impl::isclose, nullptr);
+
+// ---- isin ----
+static constexpr ArgInfo isin_args[] = {{"elements", ArgType::kTensor, false, false},
+                                        {"test_elements", ArgType::kTensor, false, false},
+                                        {"assume_unique", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}},
+                                        {"invert", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema isin_schema =
+    {"isin", "isin",
+    "isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: Bool = "
+    "false) -> BoolTensor", isin_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_isin =
+    make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&isin_schema, impl::isin, nullptr);
+static void isin_into_autograd(Call c, const Tensor& elements, const Tensor& test_elements,
+                               bool assume_unique, bool invert, Tensor& dst) {
+  if (needs_grad(elements) || needs_grad(test_elements) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_isin_into, c.keys & kBelowAutograd, elements, test_elements, assume_unique, invert,
+             dst);
+}
+static constexpr OpSchema isin_into_schema = {"isin_into", "isin_into",
+    "isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: Bool = "
+    "false) -> BoolTensor", isin_args, 5, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_isin_into =
+    make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&isin_into_schema,
+    isin_into_impl, isin_into_autograd);
+
 }  // namespace TT_NS

@@ -162,4 +162,92 @@ constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_triu_i
     make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&triu_indices_schema,
     impl::triu_indices, nullptr);
 
+// ---- logspace ----
+static constexpr ArgInfo logspace_args[] = {{"start", ArgType::kScalar, false, false},
+                                            {"end", ArgType::kScalar, false, false},
+                                            {"steps", ArgType::kInt, false, false},
+                                            {"base", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 10.0}},
+                                            {"dtype", ArgType::kDtype, false, true},
+                                            {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema logspace_schema = {"logspace", "logspace",
+    "logspace(start: Scalar, end: Scalar, steps: Int, base: Float = 10.0, dtype: DType? = None, "
+    "device: Device? = None) -> Tensor", logspace_args, 6, 1, false, false, false, false};
+constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, double, Dtype,
+                       Opt<Device>)> op_logspace = make_op<TensorRef, const Scalar&, const Scalar&,
+    int64_t, double, Dtype, Opt<Device>>(&logspace_schema, impl::logspace, nullptr);
+
+// ---- hann_window ----
+static constexpr ArgInfo hann_window_args[] = {{"window_length", ArgType::kInt, false, false},
+                                               {"periodic", ArgType::kBool, false, true, 0,
+                                                ArgDefault::kBool, {.i = 1}},
+                                               {"dtype", ArgType::kDtype, false, true},
+                                               {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema hann_window_schema = {"hann_window", "hann_window",
+    "hann_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: Device? "
+    "= None) -> Tensor", hann_window_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_hann_window =
+    make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&hann_window_schema, impl::hann_window,
+    nullptr);
+
+// ---- hamming_window ----
+static constexpr ArgInfo hamming_window_args[] = {{"window_length", ArgType::kInt, false, false},
+                                                  {"periodic", ArgType::kBool, false, true, 0,
+                                                   ArgDefault::kBool, {.i = 1}},
+                                                  {"alpha", ArgType::kFloat, false, true, 0,
+                                                   ArgDefault::kFloat, {.f = 0.54}},
+                                                  {"beta", ArgType::kFloat, false, true, 0,
+                                                   ArgDefault::kFloat, {.f = 0.46}},
+                                                  {"dtype", ArgType::kDtype, false, true},
+                                                  {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema hamming_window_schema = {"hamming_window", "hamming_window",
+    "hamming_window(window_length: Int, periodic: Bool = true, alpha: Float = 0.54, beta: Float = "
+    "0.46, dtype: DType? = None, device: Device? = None) -> Tensor", hamming_window_args, 6, 1,
+    false, false, false, false};
+constinit Op<TensorRef(int64_t, bool, double, double, Dtype, Opt<Device>)> op_hamming_window =
+    make_op<TensorRef, int64_t, bool, double, double, Dtype, Opt<Device>>(&hamming_window_schema,
+    impl::hamming_window, nullptr);
+
+// ---- blackman_window ----
+static constexpr ArgInfo blackman_window_args[] = {{"window_length", ArgType::kInt, false, false},
+                                                   {"periodic", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 1}},
+                                                   {"dtype", ArgType::kDtype, false, true},
+                                                   {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema blackman_window_schema = {"blackman_window", "blackman_window",
+    "blackman_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: "
+    "Device? = None) -> Tensor", blackman_window_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_blackman_window =
+    make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&blackman_window_schema,
+    impl::blackman_window, nullptr);
+
+// ---- bartlett_window ----
+static constexpr ArgInfo bartlett_window_args[] = {{"window_length", ArgType::kInt, false, false},
+                                                   {"periodic", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 1}},
+                                                   {"dtype", ArgType::kDtype, false, true},
+                                                   {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema bartlett_window_schema = {"bartlett_window", "bartlett_window",
+    "bartlett_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: "
+    "Device? = None) -> Tensor", bartlett_window_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_bartlett_window =
+    make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&bartlett_window_schema,
+    impl::bartlett_window, nullptr);
+
+// ---- kaiser_window ----
+static constexpr ArgInfo kaiser_window_args[] = {{"window_length", ArgType::kInt, false, false},
+                                                 {"periodic", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 1}},
+                                                 {"beta", ArgType::kFloat, false, true, 0,
+                                                  ArgDefault::kFloat, {.f = 12.0}},
+                                                 {"dtype", ArgType::kDtype, false, true},
+                                                 {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema kaiser_window_schema = {"kaiser_window", "kaiser_window",
+    "kaiser_window(window_length: Int, periodic: Bool = true, beta: Float = 12.0, dtype: DType? = "
+    "None, device: Device? = None) -> Tensor", kaiser_window_args, 5, 1, false, false, false,
+    false};
+constinit Op<TensorRef(int64_t, bool, double, Dtype, Opt<Device>)> op_kaiser_window =
+    make_op<TensorRef, int64_t, bool, double, Dtype, Opt<Device>>(&kaiser_window_schema,
+    impl::kaiser_window, nullptr);
+
 }  // namespace TT_NS

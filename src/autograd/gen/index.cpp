@@ -1185,4 +1185,98 @@ constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema,
     masked_fill_tensor__impl, nullptr);
 
+// ---- take ----
+static constexpr ArgInfo take_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"index", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema take_schema =
+    {"take", "take", "take(self: Tensor, index: Tensor) -> Tensor", take_args, 2, 1, false, false,
+     false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&take_schema, impl::take, nullptr);
+static void take_into_autograd(Call c, const Tensor& self, const Tensor& index, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(index) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_take_into, c.keys & kBelowAutograd, self, index, dst);
+}
+static constexpr OpSchema take_into_schema = {"take_into", "take_into",
+                                              "take(self: Tensor, index: Tensor) -> Tensor",
+                                              take_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_take_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&take_into_schema, take_into_impl,
+    take_into_autograd);
+
+// ---- put ----
+static constexpr ArgInfo put_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"index", ArgType::kTensor, false, false},
+                                       {"source", ArgType::kTensor, false, false},
+                                       {"accumulate", ArgType::kBool, false, true, 0,
+                                        ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema put_schema =
+    {"put", "put",
+     "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
+     put_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_put =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&put_schema, impl::put,
+    nullptr);
+static constexpr ArgInfo put__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"index", ArgType::kTensor, false, false},
+                                        {"source", ArgType::kTensor, false, false},
+                                        {"accumulate", ArgType::kBool, false, true, 0,
+                                         ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema put__schema =
+    {"put_", "put_",
+     "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
+     put__args, 4, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_ = make_op<void, Tensor&,
+    const Tensor&, const Tensor&, bool>(&put__schema, put__impl, nullptr);
+
+// ---- masked_scatter ----
+static constexpr ArgInfo masked_scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"mask", ArgType::kTensor, false, false},
+                                                  {"source", ArgType::kTensor, false, false}};
+static constexpr OpSchema masked_scatter_schema = {"masked_scatter", "masked_scatter",
+    "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor", masked_scatter_args, 3,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_scatter =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_scatter_schema,
+    impl::masked_scatter, nullptr);
+static constexpr ArgInfo masked_scatter__args[] = {{"self", ArgType::kTensor, true, false},
+                                                   {"mask", ArgType::kTensor, false, false},
+                                                   {"source", ArgType::kTensor, false, false}};
+static constexpr OpSchema masked_scatter__schema = {"masked_scatter_", "masked_scatter_",
+    "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor", masked_scatter__args, 3,
+    0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_scatter__schema,
+    masked_scatter__impl, nullptr);
+
+// ---- argwhere ----
+static constexpr ArgInfo argwhere_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema argwhere_schema = {"argwhere", "argwhere",
+                                             "argwhere(self: Tensor) -> IndexTensor", argwhere_args,
+                                             1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_argwhere =
+    make_op<TensorRef, const Tensor&>(&argwhere_schema, impl::argwhere, nullptr);
+
+// ---- nonzero_static ----
+static constexpr ArgInfo nonzero_static_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"size", ArgType::kInt, false, false},
+                                                  {"fill_value", ArgType::kInt, false, true, 0,
+                                                   ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema nonzero_static_schema = {"nonzero_static", "nonzero_static",
+    "nonzero_static(self: Tensor, size: Int, fill_value: Int = -1) -> IndexTensor",
+    nonzero_static_args, 3, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t>(&nonzero_static_schema,
+                                                        impl::nonzero_static, nullptr);
+
+// ---- unravel_index ----
+static constexpr ArgInfo unravel_index_args[] = {{"indices", ArgType::kTensor, false, false},
+                                                 {"shape", ArgType::kShape, false, false}};
+static constexpr OpSchema unravel_index_schema = {"unravel_index", "unravel_index",
+    "unravel_index(indices: Tensor, shape: Shape) -> Tensor[]", unravel_index_args, 2, -1, false,
+    false, false, true};
+constinit Op<TensorList(const Tensor&, Ints)> op_unravel_index = make_op<TensorList, const Tensor&,
+    Ints>(&unravel_index_schema, impl::unravel_index, nullptr);
+
 }  // namespace TT_NS

@@ -495,4 +495,250 @@ static constexpr OpSchema einsum_schema = {"einsum", "einsum",
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
     TensorSpan>(&einsum_schema, impl::einsum, nullptr);
 
+// ---- addmv ----
+static constexpr ArgInfo addmv_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"mat", ArgType::kTensor, false, false},
+                                         {"vec", ArgType::kTensor, false, false},
+                                         {"beta", ArgType::kScalar, false, true, 0,
+                                          ArgDefault::kInt, {.i = 1}},
+                                         {"alpha", ArgType::kScalar, false, true, 0,
+                                          ArgDefault::kInt, {.i = 1}},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addmv_schema =
+    {"addmv", "addmv",
+     "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+     addmv_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                       const Scalar&)> op_addmv = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, const Scalar&, const Scalar&>(&addmv_schema, impl::addmv, nullptr);
+static constexpr ArgInfo addmv__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"mat", ArgType::kTensor, false, false},
+                                          {"vec", ArgType::kTensor, false, false},
+                                          {"beta", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}},
+                                          {"alpha", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addmv__schema = {"addmv_", "addmv_",
+    "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    addmv__args, 5, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
+            const Scalar&>(&addmv__schema, addmv__impl, nullptr);
+static void addmv_into_autograd(Call c, const Tensor& self, const Tensor& mat, const Tensor& vec,
+                                const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(mat) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_addmv_into, c.keys & kBelowAutograd, self, mat, vec, beta, alpha, dst);
+}
+static constexpr OpSchema addmv_into_schema = {"addmv_into", "addmv_into",
+    "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    addmv_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+                  Tensor&)> op_addmv_into = make_op<void, const Tensor&, const Tensor&,
+                                                    const Tensor&, const Scalar&, const Scalar&,
+                                                    Tensor&>(&addmv_into_schema, addmv_into_impl,
+    addmv_into_autograd);
+
+// ---- addr ----
+static constexpr ArgInfo addr_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"vec1", ArgType::kTensor, false, false},
+                                        {"vec2", ArgType::kTensor, false, false},
+                                        {"beta", ArgType::kScalar, false, true, 0, ArgDefault::kInt,
+                                         {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 1}},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addr_schema =
+    {"addr", "addr",
+    "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    addr_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                       const Scalar&)> op_addr = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, const Scalar&, const Scalar&>(&addr_schema, impl::addr, nullptr);
+static constexpr ArgInfo addr__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"vec1", ArgType::kTensor, false, false},
+                                         {"vec2", ArgType::kTensor, false, false},
+                                         {"beta", ArgType::kScalar, false, true, 0,
+                                          ArgDefault::kInt, {.i = 1}},
+                                         {"alpha", ArgType::kScalar, false, true, 0,
+                                          ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addr__schema =
+    {"addr_", "addr_",
+    "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    addr__args, 5, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
+            const Scalar&>(&addr__schema, addr__impl, nullptr);
+static void addr_into_autograd(Call c, const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                               const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(vec1) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_addr_into, c.keys & kBelowAutograd, self, vec1, vec2, beta, alpha, dst);
+}
+static constexpr OpSchema addr_into_schema = {"addr_into", "addr_into",
+    "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    addr_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+                  Tensor&)> op_addr_into = make_op<void, const Tensor&, const Tensor&,
+                                                   const Tensor&, const Scalar&, const Scalar&,
+                                                   Tensor&>(&addr_into_schema, addr_into_impl,
+    addr_into_autograd);
+
+// ---- addbmm ----
+static constexpr ArgInfo addbmm_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"batch1", ArgType::kTensor, false, false},
+                                          {"batch2", ArgType::kTensor, false, false},
+                                          {"beta", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}},
+                                          {"alpha", ArgType::kScalar, false, true, 0,
+                                           ArgDefault::kInt, {.i = 1}},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addbmm_schema = {"addbmm", "addbmm",
+    "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
+    "Tensor", addbmm_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                       const Scalar&)> op_addbmm = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, const Scalar&, const Scalar&>(&addbmm_schema, impl::addbmm, nullptr);
+static constexpr ArgInfo addbmm__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"batch1", ArgType::kTensor, false, false},
+                                           {"batch2", ArgType::kTensor, false, false},
+                                           {"beta", ArgType::kScalar, false, true, 0,
+                                            ArgDefault::kInt, {.i = 1}},
+                                           {"alpha", ArgType::kScalar, false, true, 0,
+                                            ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addbmm__schema = {"addbmm_", "addbmm_",
+    "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
+    "Tensor", addbmm__args, 5, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
+            const Scalar&>(&addbmm__schema, addbmm__impl, nullptr);
+static void addbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch1,
+                                 const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
+                                 Tensor& dst) {
+  if (needs_grad(self) || needs_grad(batch1) || needs_grad(batch2)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_addbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
+}
+static constexpr OpSchema addbmm_into_schema = {"addbmm_into", "addbmm_into",
+    "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
+    "Tensor", addbmm_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+                  Tensor&)> op_addbmm_into = make_op<void, const Tensor&, const Tensor&,
+                                                     const Tensor&, const Scalar&, const Scalar&,
+                                                     Tensor&>(&addbmm_into_schema, addbmm_into_impl,
+    addbmm_into_autograd);
+
+// ---- vdot ----
+static constexpr ArgInfo vdot_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema vdot_schema =
+    {"vdot", "vdot", "vdot(self: Tensor, other: Tensor) -> Tensor", vdot_args, 2, 1, false, false,
+     false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_vdot = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&vdot_schema, impl::vdot, nullptr);
+static void vdot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_vdot_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema vdot_into_schema = {"vdot_into", "vdot_into",
+                                              "vdot(self: Tensor, other: Tensor) -> Tensor",
+                                              vdot_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&vdot_into_schema, vdot_into_impl,
+    vdot_into_autograd);
+
+// ---- inner ----
+static constexpr ArgInfo inner_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"other", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema inner_schema =
+    {"inner", "inner", "inner(self: Tensor, other: Tensor) -> Tensor", inner_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_inner = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&inner_schema, impl::inner, nullptr);
+static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_inner_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema inner_into_schema = {"inner_into", "inner_into",
+                                               "inner(self: Tensor, other: Tensor) -> Tensor",
+                                               inner_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&inner_into_schema, inner_into_impl,
+    inner_into_autograd);
+
+// ---- tensordot ----
+static constexpr ArgInfo tensordot_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false},
+                                             {"dims_self", ArgType::kDims, false, false},
+                                             {"dims_other", ArgType::kDims, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema tensordot_schema = {"tensordot", "tensordot",
+    "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
+    tensordot_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints>(&tensordot_schema, impl::tensordot,
+    nullptr);
+static void tensordot_into_autograd(Call c, const Tensor& self, const Tensor& other, Ints dims_self,
+                                    Ints dims_other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_tensordot_into, c.keys & kBelowAutograd, self, other, dims_self, dims_other, dst);
+}
+static constexpr OpSchema tensordot_into_schema = {"tensordot_into", "tensordot_into",
+    "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
+    tensordot_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into =
+    make_op<void, const Tensor&, const Tensor&, Ints, Ints, Tensor&>(&tensordot_into_schema,
+    tensordot_into_impl, tensordot_into_autograd);
+
+// ---- kron ----
+static constexpr ArgInfo kron_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema kron_schema =
+    {"kron", "kron", "kron(self: Tensor, other: Tensor) -> Tensor", kron_args, 2, 1, false, false,
+     false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_kron = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&kron_schema, impl::kron, nullptr);
+static void kron_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_kron_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema kron_into_schema = {"kron_into", "kron_into",
+                                              "kron(self: Tensor, other: Tensor) -> Tensor",
+                                              kron_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&kron_into_schema, kron_into_impl,
+    kron_into_autograd);
+
+// ---- cross ----
+static constexpr ArgInfo cross_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"other", ArgType::kTensor, false, false},
+                                         {"dim", ArgType::kOptDim, false, true},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cross_schema =
+    {"cross", "cross", "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", cross_args,
+     3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&cross_schema, impl::cross,
+    nullptr);
+static void cross_into_autograd(Call c, const Tensor& self, const Tensor& other, Opt<int64_t> dim,
+                                Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_cross_into, c.keys & kBelowAutograd, self, other, dim, dst);
+}
+static constexpr OpSchema cross_into_schema = {"cross_into", "cross_into",
+    "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", cross_args, 4, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into =
+    make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&cross_into_schema,
+    cross_into_impl, cross_into_autograd);
+
+// ---- chain_matmul ----
+static constexpr ArgInfo chain_matmul_args[] = {{"matrices", ArgType::kTensorList, false, false}};
+static constexpr OpSchema chain_matmul_schema = {"chain_matmul", "chain_matmul",
+                                                 "chain_matmul(matrices: Tensor[]) -> Tensor",
+                                                 chain_matmul_args, 1, 1, false, false, false,
+                                                 true};
+constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
+    make_op<TensorRef, TensorSpan>(&chain_matmul_schema, impl::chain_matmul, nullptr);
+
 }  // namespace TT_NS

@@ -928,4 +928,261 @@ constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_in
     make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema,
     norm_into_impl, norm_into_autograd);
 
+// ---- count_nonzero ----
+static constexpr ArgInfo count_nonzero_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"dim", ArgType::kDims, false, true}};
+static constexpr OpSchema count_nonzero_schema = {"count_nonzero", "count_nonzero",
+    "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor", count_nonzero_args, 2, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_count_nonzero = make_op<TensorRef, const Tensor&,
+    Ints>(&count_nonzero_schema, impl::count_nonzero, nullptr);
+
+// ---- aminmax ----
+static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kOptDim, false, true},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dst_min", ArgType::kTensor, true, false},
+                                           {"dst_max", ArgType::kTensor, true, false}};
+static constexpr OpSchema aminmax_schema = {"aminmax", "aminmax",
+    "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)",
+    aminmax_args, 3, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax =
+    make_op<TensorPair, const Tensor&, Opt<int64_t>, bool>(&aminmax_schema, impl::aminmax, nullptr);
+static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
+                                  Tensor& dst_min, Tensor& dst_max) {
+  if (needs_grad(self) || needs_grad(dst_min) || needs_grad(dst_max)) fail_into_grad();
+  redispatch(op_aminmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_min, dst_max);
+}
+static constexpr OpSchema aminmax_into_schema = {"aminmax_into", "aminmax_into",
+    "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)",
+    aminmax_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into =
+    make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&>(&aminmax_into_schema,
+    aminmax_into_impl, aminmax_into_autograd);
+
+// ---- std_mean ----
+static constexpr ArgInfo std_mean_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dim", ArgType::kDims, false, true},
+                                            {"correction", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 1.0}},
+                                            {"keepdim", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema std_mean_schema = {"std_mean", "std_mean",
+    "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
+    "(std: Tensor, mean: Tensor)", std_mean_args, 4, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean =
+    make_op<TensorPair, const Tensor&, Ints, double, bool>(&std_mean_schema, impl::std_mean,
+    nullptr);
+
+// ---- nansum ----
+static constexpr ArgInfo nansum_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDims, false, true},
+                                          {"keepdim", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+                                          {"dtype", ArgType::kDtype, false, true},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nansum_schema = {"nansum", "nansum",
+    "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    nansum_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum =
+    make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nansum_schema, impl::nansum, nullptr);
+static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                                 Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nansum_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
+}
+static constexpr OpSchema nansum_into_schema = {"nansum_into", "nansum_into",
+    "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    nansum_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into =
+    make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nansum_into_schema, nansum_into_impl,
+    nansum_into_autograd);
+
+// ---- nanmean ----
+static constexpr ArgInfo nanmean_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dim", ArgType::kDims, false, true},
+                                           {"keepdim", ArgType::kBool, false, true, 0,
+                                            ArgDefault::kBool, {.i = 0}},
+                                           {"dtype", ArgType::kDtype, false, true},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nanmean_schema = {"nanmean", "nanmean",
+    "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    nanmean_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean =
+    make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nanmean_schema, impl::nanmean, nullptr);
+static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                                  Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nanmean_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
+}
+static constexpr OpSchema nanmean_into_schema = {"nanmean_into", "nanmean_into",
+    "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
+    nanmean_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into =
+    make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nanmean_into_schema,
+    nanmean_into_impl, nanmean_into_autograd);
+
+// ---- cov ----
+static constexpr ArgInfo cov_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"correction", ArgType::kInt, false, true, 0,
+                                        ArgDefault::kInt, {.i = 1}},
+                                       {"fweights", ArgType::kOptTensor, false, true},
+                                       {"aweights", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema cov_schema =
+    {"cov", "cov",
+    "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = None) "
+    "-> Tensor", cov_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov =
+    make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*>(&cov_schema, impl::cov,
+    nullptr);
+
+// ---- corrcoef ----
+static constexpr ArgInfo corrcoef_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema corrcoef_schema = {"corrcoef", "corrcoef",
+                                             "corrcoef(self: Tensor) -> Tensor", corrcoef_args, 1,
+                                             1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_corrcoef =
+    make_op<TensorRef, const Tensor&>(&corrcoef_schema, impl::corrcoef, nullptr);
+
+// ---- dist ----
+static constexpr ArgInfo dist_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
+                                         {.f = 2.0}}};
+static constexpr OpSchema dist_schema =
+    {"dist", "dist", "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor", dist_args, 3, 1,
+     false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
+
+// ---- pairwise_distance ----
+static constexpr ArgInfo pairwise_distance_args[] = {{"x1", ArgType::kTensor, false, false},
+                                                     {"x2", ArgType::kTensor, false, false},
+                                                     {"p", ArgType::kFloat, false, true, 0,
+                                                      ArgDefault::kFloat, {.f = 2.0}},
+                                                     {"eps", ArgType::kFloat, false, true, 0,
+                                                      ArgDefault::kFloat, {.f = 1e-06}},
+                                                     {"keepdim", ArgType::kBool, false, true, 0,
+                                                      ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema pairwise_distance_schema = {"pairwise_distance", "pairwise_distance",
+    "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, keepdim: Bool = "
+    "false) -> Tensor", pairwise_distance_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, double,
+            bool>(&pairwise_distance_schema, impl::pairwise_distance, nullptr);
+
+// ---- cosine_similarity ----
+static constexpr ArgInfo cosine_similarity_args[] = {{"x1", ArgType::kTensor, false, false},
+                                                     {"x2", ArgType::kTensor, false, false},
+                                                     {"dim", ArgType::kDim, false, true, 0,
+                                                      ArgDefault::kInt, {.i = 1}},
+                                                     {"eps", ArgType::kFloat, false, true, 0,
+                                                      ArgDefault::kFloat, {.f = 1e-08}}};
+static constexpr OpSchema cosine_similarity_schema = {"cosine_similarity", "cosine_similarity",
+    "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
+    cosine_similarity_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
+    impl::cosine_similarity, nullptr);
+
+// ---- normalize ----
+static constexpr ArgInfo normalize_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"p", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = 2.0}},
+                                             {"dim", ArgType::kDim, false, true, 0,
+                                              ArgDefault::kInt, {.i = 1}},
+                                             {"eps", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = 1e-12}},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema normalize_schema = {"normalize", "normalize",
+    "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
+    normalize_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize =
+    make_op<TensorRef, const Tensor&, double, int64_t, double>(&normalize_schema, impl::normalize,
+    nullptr);
+static void normalize_into_autograd(Call c, const Tensor& input, double p, int64_t dim, double eps,
+                                    Tensor& dst) {
+  if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_normalize_into, c.keys & kBelowAutograd, input, p, dim, eps, dst);
+}
+static constexpr OpSchema normalize_into_schema = {"normalize_into", "normalize_into",
+    "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
+    normalize_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into =
+    make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&normalize_into_schema,
+    normalize_into_impl, normalize_into_autograd);
+
+// ---- renorm ----
+static constexpr ArgInfo renorm_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"p", ArgType::kFloat, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"maxnorm", ArgType::kFloat, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema renorm_schema = {"renorm", "renorm",
+    "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm_args, 4, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
+    make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
+    nullptr);
+static void renorm__autograd(Call c, Tensor& self, double p, int64_t dim, double maxnorm) {
+  if (!(needs_grad(self))) return redispatch(op_renorm_, c.keys & kBelowAutograd, self, p, dim,
+                                             maxnorm);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_renorm, *before, p, dim, maxnorm));
+}
+static constexpr ArgInfo renorm__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"p", ArgType::kFloat, false, false},
+                                           {"dim", ArgType::kDim, false, false},
+                                           {"maxnorm", ArgType::kFloat, false, false}};
+static constexpr OpSchema renorm__schema = {"renorm_", "renorm_",
+    "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm__args, 4, 0, false,
+    false, false, true};
+constinit Op<void(Tensor&, double, int64_t, double)> op_renorm_ = make_op<void, Tensor&, double,
+    int64_t, double>(&renorm__schema, renorm__impl, renorm__autograd);
+static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
+                                 Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_renorm_into, c.keys & kBelowAutograd, self, p, dim, maxnorm, dst);
+}
+static constexpr OpSchema renorm_into_schema = {"renorm_into", "renorm_into",
+    "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm_args, 5, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into =
+    make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&renorm_into_schema,
+    renorm_into_impl, renorm_into_autograd);
+
+// ---- cdist ----
+static constexpr ArgInfo cdist_args[] = {{"x1", ArgType::kTensor, false, false},
+                                         {"x2", ArgType::kTensor, false, false},
+                                         {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
+                                          {.f = 2.0}}, {"compute_mode", ArgType::kEnum, false, true,
+                                                        kCdistModeValues, ArgDefault::kInt,
+                                                        {.i = 0}}};
+static constexpr OpSchema cdist_schema =
+    {"cdist", "cdist",
+    "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
+    "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", cdist_args, 4, 1, false, false, false,
+    true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
+    nullptr);
+
+// ---- pdist ----
+static constexpr ArgInfo pdist_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
+                                          {.f = 2.0}}};
+static constexpr OpSchema pdist_schema =
+    {"pdist", "pdist", "pdist(self: Tensor, p: Float = 2.0) -> Tensor", pdist_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
+    double>(&pdist_schema, impl::pdist, nullptr);
+
+// ---- trace ----
+static constexpr ArgInfo trace_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema trace_schema = {"trace", "trace", "trace(self: Tensor) -> Tensor",
+                                          trace_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
+    impl::trace, nullptr);
+
 }  // namespace TT_NS

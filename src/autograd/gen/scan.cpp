@@ -163,4 +163,74 @@ constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl,
     cumprod_into_autograd);
 
+// ---- diff ----
+static constexpr ArgInfo diff_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"n", ArgType::kInt, false, true, 0, ArgDefault::kInt,
+                                         {.i = 1}},
+                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                         {.i = -1}}, {"prepend", ArgType::kOptTensor, false, true},
+                                        {"append", ArgType::kOptTensor, false, true},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema diff_schema =
+    {"diff", "diff",
+    "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = "
+    "None) -> Tensor", diff_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*>(&diff_schema,
+    impl::diff, nullptr);
+static void diff_into_autograd(Call c, const Tensor& self, int64_t n, int64_t dim,
+                               const Tensor* prepend, const Tensor* append, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(prepend) || needs_grad(append)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_diff_into, c.keys & kBelowAutograd, self, n, dim, prepend, append, dst);
+}
+static constexpr OpSchema diff_into_schema = {"diff_into", "diff_into",
+    "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = "
+    "None) -> Tensor", diff_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
+                  Tensor&)> op_diff_into = make_op<void, const Tensor&, int64_t, int64_t,
+                                                   const Tensor*, const Tensor*,
+                                                   Tensor&>(&diff_into_schema, diff_into_impl,
+    diff_into_autograd);
+
+// ---- trapezoid ----
+static constexpr ArgInfo trapezoid_args[] = {{"y", ArgType::kTensor, false, false},
+                                             {"x", ArgType::kOptTensor, false, true},
+                                             {"dx", ArgType::kScalar, false, true, 0,
+                                              ArgDefault::kInt, {.i = 1}},
+                                             {"dim", ArgType::kDim, false, true, 0,
+                                              ArgDefault::kInt, {.i = -1}}};
+static constexpr OpSchema trapezoid_schema = {"trapezoid", "trapezoid",
+    "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
+    trapezoid_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid =
+    make_op<TensorRef, const Tensor&, const Tensor*, const Scalar&, int64_t>(&trapezoid_schema,
+    impl::trapezoid, nullptr);
+
+// ---- cumulative_trapezoid ----
+static constexpr ArgInfo cumulative_trapezoid_args[] = {{"y", ArgType::kTensor, false, false},
+                                                        {"x", ArgType::kOptTensor, false, true},
+                                                        {"dx", ArgType::kScalar, false, true, 0,
+    ArgDefault::kInt, {.i = 1}}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                  {.i = -1}}};
+static constexpr OpSchema cumulative_trapezoid_schema = {"cumulative_trapezoid",
+    "cumulative_trapezoid",
+    "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
+    cumulative_trapezoid_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&,
+                       int64_t)> op_cumulative_trapezoid = make_op<TensorRef, const Tensor&,
+    const Tensor*, const Scalar&, int64_t>(&cumulative_trapezoid_schema, impl::cumulative_trapezoid,
+                                           nullptr);
+
+// ---- vander ----
+static constexpr ArgInfo vander_args[] = {{"x", ArgType::kTensor, false, false},
+                                          {"N", ArgType::kOptInt, false, true},
+                                          {"increasing", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema vander_schema = {"vander", "vander",
+    "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor", vander_args, 3, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
+    make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
+
 }  // namespace TT_NS

@@ -226,4 +226,21 @@ constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_uni
     make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema,
     impl::unique, nullptr);
 
+// ---- msort ----
+static constexpr ArgInfo msort_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema msort_schema = {"msort", "msort", "msort(self: Tensor) -> Tensor",
+                                          msort_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_msort = make_op<TensorRef, const Tensor&>(&msort_schema,
+    impl::msort, nullptr);
+static void msort_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_msort_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema msort_into_schema = {"msort_into", "msort_into",
+                                               "msort(self: Tensor) -> Tensor", msort_args, 2, 0,
+                                               false, false, false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const Tensor&,
+    Tensor&>(&msort_into_schema, msort_into_impl, msort_into_autograd);
+
 }  // namespace TT_NS

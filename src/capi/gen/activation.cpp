@@ -8,16 +8,16 @@ using namespace TT_NS;
 tt_status tt_hardtanh(tt_ctx *c, const tt_tensor *input, const tt_hardtanh_opts *opts,
                       tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "hardtanh", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "hardtanh", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const double o_min_val = opts_has(opts, 0) ? double(opts->min_val) : double(-1.0);
     const double o_max_val = opts_has(opts, 1) ? double(opts->max_val) : double(1.0);
-    give(x, out, op::hardtanh(tensor_arg(input, "input", 0), o_min_val, o_max_val));
+    give(ctx, out, op::hardtanh(tensor_arg(input, "input", 0), o_min_val, o_max_val));
   });
 }
 tt_status tt_hardtanh_(tt_ctx *c, tt_tensor *input, const tt_hardtanh_opts *opts) {
-  return api_call(c, "hardtanh_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "hardtanh_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const double o_min_val = opts_has(opts, 0) ? double(opts->min_val) : double(-1.0);
     const double o_max_val = opts_has(opts, 1) ? double(opts->max_val) : double(1.0);
@@ -33,15 +33,15 @@ tt_status tt_relu6_(tt_ctx *c, tt_tensor *input) {
 tt_status tt_leaky_relu(tt_ctx *c, const tt_tensor *input, const tt_leaky_relu_opts *opts,
                         tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "leaky_relu", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "leaky_relu", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const double o_negative_slope = opts_has(opts, 0) ? double(opts->negative_slope) : double(0.01);
-    give(x, out, op::leaky_relu(tensor_arg(input, "input", 0), o_negative_slope));
+    give(ctx, out, op::leaky_relu(tensor_arg(input, "input", 0), o_negative_slope));
   });
 }
 tt_status tt_leaky_relu_(tt_ctx *c, tt_tensor *input, const tt_leaky_relu_opts *opts) {
-  return api_call(c, "leaky_relu_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "leaky_relu_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const double o_negative_slope = opts_has(opts, 0) ? double(opts->negative_slope) : double(0.01);
     op::leaky_relu_(mutable_arg(input, "input", 0), o_negative_slope);
@@ -49,15 +49,15 @@ tt_status tt_leaky_relu_(tt_ctx *c, tt_tensor *input, const tt_leaky_relu_opts *
 }
 tt_status tt_elu(tt_ctx *c, const tt_tensor *input, const tt_elu_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "elu", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "elu", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1.0);
-    give(x, out, op::elu(tensor_arg(input, "input", 0), o_alpha));
+    give(ctx, out, op::elu(tensor_arg(input, "input", 0), o_alpha));
   });
 }
 tt_status tt_elu_(tt_ctx *c, tt_tensor *input, const tt_elu_opts *opts) {
-  return api_call(c, "elu_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "elu_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1.0);
     op::elu_(mutable_arg(input, "input", 0), o_alpha);
@@ -65,17 +65,17 @@ tt_status tt_elu_(tt_ctx *c, tt_tensor *input, const tt_elu_opts *opts) {
 }
 tt_status tt_gelu(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "gelu", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "gelu", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_approximate = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
-    give(x, out, op::gelu(tensor_arg(input, "input", 0), o_approximate));
+    give(ctx, out, op::gelu(tensor_arg(input, "input", 0), o_approximate));
   });
 }
 tt_status tt_gelu_into(tt_ctx *c, const tt_tensor *input, const tt_gelu_opts *opts,
                        tt_tensor *dst) {
-  return api_call(c, "gelu_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "gelu_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_approximate = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->approximate, "approximate", 1, kApproximateValues)) : int64_t(0);
@@ -97,17 +97,17 @@ tt_status tt_mish_(tt_ctx *c, tt_tensor *input) {
 tt_status tt_softplus(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts,
                       tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "softplus", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "softplus", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const double o_beta = opts_has(opts, 0) ? double(opts->beta) : double(1.0);
     const double o_threshold = opts_has(opts, 1) ? double(opts->threshold) : double(20.0);
-    give(x, out, op::softplus(tensor_arg(input, "input", 0), o_beta, o_threshold));
+    give(ctx, out, op::softplus(tensor_arg(input, "input", 0), o_beta, o_threshold));
   });
 }
 tt_status tt_softplus_into(tt_ctx *c, const tt_tensor *input, const tt_softplus_opts *opts,
                            tt_tensor *dst) {
-  return api_call(c, "softplus_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "softplus_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const double o_beta = opts_has(opts, 0) ? double(opts->beta) : double(1.0);
     const double o_threshold = opts_has(opts, 1) ? double(opts->threshold) : double(20.0);
@@ -135,11 +135,11 @@ tt_status tt_hardsigmoid_(tt_ctx *c, tt_tensor *input) {
 }
 tt_status tt_glu(tt_ctx *c, const tt_tensor *input, const tt_glu_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "glu", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "glu", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
-    give(x, out, op::glu(tensor_arg(input, "input", 0), o_dim));
+    give(ctx, out, op::glu(tensor_arg(input, "input", 0), o_dim));
   });
 }
 tt_status tt_softsign(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {

@@ -7,42 +7,42 @@ using namespace TT_NS;
 
 tt_status tt_add(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "add", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "add", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 3);
-    give(x, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
+    give(ctx, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                     const tt_add_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "add", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "add", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(x, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
+    give(ctx, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_add_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
-  return api_call_inline(c, "add_", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "add_", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_add_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts) {
-  return api_call_inline(c, "add_", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "add_", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha);
   });
 }
 tt_status tt_add_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>,
                  mutable_arg(dst, "dst", 3));
   });
 }
 tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                          const tt_add_opts *opts, tt_tensor *dst) {
-  return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha,
@@ -64,11 +64,11 @@ tt_status tt_add_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other
 tt_status tt_add_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                            const tt_add_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "add", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "add", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(x, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
+    give(ctx, out, op::add(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_add_f64_(tt_ctx *c, tt_tensor *self, double other) {
@@ -85,7 +85,7 @@ tt_status tt_add_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
 }
 tt_status tt_add_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
                             const tt_add_opts *opts) {
-  return api_call(c, "add_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "add_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha);
@@ -106,7 +106,7 @@ tt_status tt_add_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *
 }
 tt_status tt_add_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                                 const tt_add_opts *opts, tt_tensor *dst) {
-  return api_call(c, "add_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "add_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::add_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha,
@@ -120,11 +120,11 @@ tt_status tt_sub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_te
 tt_status tt_sub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                     const tt_sub_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "sub", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sub", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(x, out, op::sub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
+    give(ctx, out, op::sub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_sub_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
@@ -132,7 +132,7 @@ tt_status tt_sub_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
       op_sub_);
 }
 tt_status tt_sub_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_sub_opts *opts) {
-  return api_call(c, "sub_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sub_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha);
@@ -144,7 +144,7 @@ tt_status tt_sub_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, 
 }
 tt_status tt_sub_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                          const tt_sub_opts *opts, tt_tensor *dst) {
-  return api_call(c, "sub_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sub_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha,
@@ -166,11 +166,11 @@ tt_status tt_sub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other
 tt_status tt_sub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                            const tt_sub_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "sub", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sub", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(x, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
+    give(ctx, out, op::sub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_sub_f64_(tt_ctx *c, tt_tensor *self, double other) {
@@ -187,7 +187,7 @@ tt_status tt_sub_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
 }
 tt_status tt_sub_scalar_ex_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
                             const tt_sub_opts *opts) {
-  return api_call(c, "sub_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sub_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_(mutable_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha);
@@ -208,7 +208,7 @@ tt_status tt_sub_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *
 }
 tt_status tt_sub_scalar_ex_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                                 const tt_sub_opts *opts, tt_tensor *dst) {
-  return api_call(c, "sub_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sub_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
     op::sub_into(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha,
@@ -222,11 +222,11 @@ tt_status tt_rsub(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_t
 tt_status tt_rsub_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                      const tt_rsub_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "rsub", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "rsub", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(x, out, op::rsub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
+    give(ctx, out, op::rsub(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_rsub_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
@@ -245,27 +245,27 @@ tt_status tt_rsub_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *othe
 tt_status tt_rsub_scalar_ex(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                             const tt_rsub_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "rsub", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "rsub", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(x, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
+    give(ctx, out, op::rsub(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_mul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "mul", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "mul", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 2);
-    give(x, out, op::mul(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+    give(ctx, out, op::mul(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
   });
 }
 tt_status tt_mul_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
-  return api_call_inline(c, "mul_", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "mul_", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     op::mul_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
   });
 }
 tt_status tt_mul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
-  return api_call_inline(c, "mul_into", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "mul_into", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     op::mul_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
                  mutable_arg(dst, "dst", 2));
   });
@@ -304,17 +304,17 @@ tt_status tt_mul_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *
 tt_status tt_div(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts,
                  tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
-                         o_rounding_mode));
+    give(ctx, out, op::div(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
+                           o_rounding_mode));
   });
 }
 tt_status tt_div_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_div_opts *opts) {
-  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -323,7 +323,7 @@ tt_status tt_div_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_d
 }
 tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                       const tt_div_opts *opts, tt_tensor *dst) {
-  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -334,41 +334,41 @@ tt_status tt_div_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
 tt_status tt_div_f64(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
-                         o_rounding_mode));
+    give(ctx, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
+                           o_rounding_mode));
   });
 }
 tt_status tt_div_i64(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
-                         o_rounding_mode));
+    give(ctx, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
+                           o_rounding_mode));
   });
 }
 tt_status tt_div_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                         const tt_div_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "div", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
-    give(x, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
-                         o_rounding_mode));
+    give(ctx, out, op::div(tensor_arg(self, "self", 0), scalar_arg(other, "other", 1),
+                           o_rounding_mode));
   });
 }
 tt_status tt_div_f64_(tt_ctx *c, tt_tensor *self, double other, const tt_div_opts *opts) {
-  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -376,7 +376,7 @@ tt_status tt_div_f64_(tt_ctx *c, tt_tensor *self, double other, const tt_div_opt
   });
 }
 tt_status tt_div_i64_(tt_ctx *c, tt_tensor *self, int64_t other, const tt_div_opts *opts) {
-  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -385,7 +385,7 @@ tt_status tt_div_i64_(tt_ctx *c, tt_tensor *self, int64_t other, const tt_div_op
 }
 tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
                          const tt_div_opts *opts) {
-  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -394,7 +394,7 @@ tt_status tt_div_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other,
 }
 tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const tt_div_opts *opts,
                           tt_tensor *dst) {
-  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -404,7 +404,7 @@ tt_status tt_div_f64_into(tt_ctx *c, const tt_tensor *self, double other, const 
 }
 tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const tt_div_opts *opts,
                           tt_tensor *dst) {
-  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);
@@ -414,7 +414,7 @@ tt_status tt_div_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, const
 }
 tt_status tt_div_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                              const tt_div_opts *opts, tt_tensor *dst) {
-  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "div_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_rounding_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->rounding_mode, "rounding_mode", 2, kRoundingValues)) : int64_t(0);

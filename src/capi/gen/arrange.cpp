@@ -8,16 +8,16 @@ using namespace TT_NS;
 tt_status tt_cat(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                  const tt_cat_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "cat", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cat", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give(x, out, op::cat(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim));
+    give(ctx, out, op::cat(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim));
   });
 }
 tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                       const tt_cat_opts *opts, tt_tensor *dst) {
-  return api_call(c, "cat_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cat_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
     op::cat_into(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim,
@@ -27,16 +27,16 @@ tt_status tt_cat_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tens
 tt_status tt_stack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                    const tt_stack_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "stack", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "stack", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give(x, out, op::stack(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim));
+    give(ctx, out, op::stack(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim));
   });
 }
 tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                         const tt_stack_opts *opts, tt_tensor *dst) {
-  return api_call(c, "stack_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "stack_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
     op::stack_into(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_dim,
@@ -46,30 +46,30 @@ tt_status tt_stack_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_te
 tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const tt_split_opts *opts,
                    tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "split", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "split", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::split(tensor_arg(self, "self", 0), split_size, o_dim));
+    give_list(ctx, outs, cap, n_outs, op::split(tensor_arg(self, "self", 0), split_size, o_dim));
   });
 }
 tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *split_sizes,
                               int64_t n_split_sizes, const tt_split_with_sizes_opts *opts,
                               tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "split_with_sizes", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "split_with_sizes", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0),
+    give_list(ctx, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0),
         int_list_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
   });
 }
 tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_chunk_opts *opts,
                    tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "chunk", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "chunk", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::chunk(tensor_arg(self, "self", 0), chunks, o_dim));
+    give_list(ctx, outs, cap, n_outs, op::chunk(tensor_arg(self, "self", 0), chunks, o_dim));
   });
 }
 tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t n_dims,
@@ -79,10 +79,11 @@ tt_status tt_flip(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t
 tt_status tt_roll(tt_ctx *c, const tt_tensor *self, const int64_t *shifts, int64_t n_shifts,
                   const int64_t *dims, int64_t n_dims, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "roll", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "roll", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
-    give(x, out, op::roll(tensor_arg(self, "self", 0), int_list_arg(shifts, n_shifts, "shifts", 1),
-                          ints_arg(dims, n_dims, "dims", 2)));
+    give(ctx, out,
+         op::roll(tensor_arg(self, "self", 0), int_list_arg(shifts, n_shifts, "shifts", 1),
+                  ints_arg(dims, n_dims, "dims", 2)));
   });
 }
 tt_status tt_repeat(tt_ctx *c, const tt_tensor *self, const int64_t *repeats, int64_t n_repeats,
@@ -97,25 +98,25 @@ tt_status tt_tile(tt_ctx *c, const tt_tensor *self, const int64_t *dims, int64_t
 tt_status tt_pad(tt_ctx *c, const tt_tensor *input, const int64_t *pad, int64_t n_pad,
                  const tt_pad_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "pad", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "pad", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const int64_t o_mode = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->mode, "mode", 2, kPaddingValues)) : int64_t(0);
     const Scalar* o_value = opts_has(opts, 1) ? &scalar_arg(&opts->value, "value", 3) : nullptr;
-    give(x, out, op::pad(tensor_arg(input, "input", 0), int_list_arg(pad, n_pad, "pad", 1), o_mode,
-                         o_value));
+    give(ctx, out, op::pad(tensor_arg(input, "input", 0), int_list_arg(pad, n_pad, "pad", 1),
+                           o_mode, o_value));
   });
 }
 tt_status tt_constant_pad_nd(tt_ctx *c, const tt_tensor *self, const int64_t *pad, int64_t n_pad,
                              const tt_constant_pad_nd_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "constant_pad_nd", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "constant_pad_nd", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 2) : kScalar<0>;
-    give(x, out, op::constant_pad_nd(tensor_arg(self, "self", 0),
-                                     int_list_arg(pad, n_pad, "pad", 1), o_value));
+    give(ctx, out, op::constant_pad_nd(tensor_arg(self, "self", 0),
+                                       int_list_arg(pad, n_pad, "pad", 1), o_value));
   });
 }
 tt_status tt_hstack(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
@@ -162,20 +163,21 @@ tt_status tt_tensor_split(tt_ctx *c, const tt_tensor *self, int64_t sections,
                           const tt_tensor_split_opts *opts, tt_tensor **outs, int64_t cap,
                           int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "tensor_split", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tensor_split", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::tensor_split(tensor_arg(self, "self", 0), sections, o_dim));
+    give_list(ctx, outs, cap, n_outs, op::tensor_split(tensor_arg(self, "self", 0), sections,
+                                                       o_dim));
   });
 }
 tt_status tt_tensor_split_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
                                   int64_t n_indices, const tt_tensor_split_indices_opts *opts,
                                   tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "tensor_split_indices", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tensor_split_indices", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::tensor_split_indices(tensor_arg(self, "self", 0),
+    give_list(ctx, outs, cap, n_outs, op::tensor_split_indices(tensor_arg(self, "self", 0),
         int_list_arg(indices, n_indices, "indices", 1), o_dim));
   });
 }
@@ -184,59 +186,56 @@ tt_status tt_tensor_split_tensor(tt_ctx *c, const tt_tensor *self,
                                  const tt_tensor_split_tensor_opts *opts, tt_tensor **outs,
                                  int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "tensor_split_tensor", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tensor_split_tensor", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::tensor_split_tensor(tensor_arg(self, "self", 0),
+    give_list(ctx, outs, cap, n_outs, op::tensor_split_tensor(tensor_arg(self, "self", 0),
         tensor_arg(tensor_indices_or_sections, "tensor_indices_or_sections", 1), o_dim));
   });
 }
 tt_status tt_hsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "hsplit", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs, op::hsplit(tensor_arg(self, "self", 0), sections));
+  return api_call(c, "hsplit", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::hsplit(tensor_arg(self, "self", 0), sections));
   });
 }
 tt_status tt_hsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
                             int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "hsplit_indices", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs, op::hsplit_indices(tensor_arg(self, "self", 0),
-                                                       int_list_arg(indices, n_indices, "indices",
-        1)));
+  return api_call(c, "hsplit_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::hsplit_indices(tensor_arg(self, "self", 0),
+        int_list_arg(indices, n_indices, "indices", 1)));
   });
 }
 tt_status tt_vsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "vsplit", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs, op::vsplit(tensor_arg(self, "self", 0), sections));
+  return api_call(c, "vsplit", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::vsplit(tensor_arg(self, "self", 0), sections));
   });
 }
 tt_status tt_vsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
                             int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "vsplit_indices", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs, op::vsplit_indices(tensor_arg(self, "self", 0),
-                                                       int_list_arg(indices, n_indices, "indices",
-        1)));
+  return api_call(c, "vsplit_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::vsplit_indices(tensor_arg(self, "self", 0),
+        int_list_arg(indices, n_indices, "indices", 1)));
   });
 }
 tt_status tt_dsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tensor **outs,
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "dsplit", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs, op::dsplit(tensor_arg(self, "self", 0), sections));
+  return api_call(c, "dsplit", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::dsplit(tensor_arg(self, "self", 0), sections));
   });
 }
 tt_status tt_dsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *indices,
                             int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "dsplit_indices", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs, op::dsplit_indices(tensor_arg(self, "self", 0),
-                                                       int_list_arg(indices, n_indices, "indices",
-        1)));
+  return api_call(c, "dsplit_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::dsplit_indices(tensor_arg(self, "self", 0),
+        int_list_arg(indices, n_indices, "indices", 1)));
   });
 }
 tt_status tt_fliplr(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
@@ -259,34 +258,34 @@ tt_status tt_diag_into(tt_ctx *c, const tt_tensor *self, int64_t diagonal, tt_te
 tt_status tt_diagflat(tt_ctx *c, const tt_tensor *self, const tt_diagflat_opts *opts,
                       tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "diagflat", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "diagflat", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
-    give(x, out, op::diagflat(tensor_arg(self, "self", 0), o_offset));
+    give(ctx, out, op::diagflat(tensor_arg(self, "self", 0), o_offset));
   });
 }
 tt_status tt_diag_embed(tt_ctx *c, const tt_tensor *self, const tt_diag_embed_opts *opts,
                         tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "diag_embed", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "diag_embed", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
     const int64_t o_dim1 = opts_has(opts, 1) ? int64_t(opts->dim1) : int64_t(-2);
     const int64_t o_dim2 = opts_has(opts, 2) ? int64_t(opts->dim2) : int64_t(-1);
-    give(x, out, op::diag_embed(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
+    give(ctx, out, op::diag_embed(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
   });
 }
 tt_status tt_meshgrid(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                       const tt_meshgrid_opts *opts, tt_tensor **outs, int64_t cap,
                       int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "meshgrid", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "meshgrid", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_indexing = opts_has(opts, 0) ? int64_t(enum_arg(opts->indexing, "indexing", 1,
         kIndexingValues)) : int64_t(0);
-    give_list(x, outs, cap, n_outs,
+    give_list(ctx, outs, cap, n_outs,
               op::meshgrid(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_indexing));
   });
 }
@@ -297,38 +296,39 @@ tt_status tt_cartesian_prod(tt_ctx *c, const tt_tensor *const *tensors, int64_t 
 tt_status tt_combinations(tt_ctx *c, const tt_tensor *self, int64_t r,
                           const tt_combinations_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "combinations", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "combinations", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_with_replacement = opts_has(opts, 0) ? bool(opts->with_replacement != 0)
         : bool(false);
-    give(x, out, op::combinations(tensor_arg(self, "self", 0), r, o_with_replacement));
+    give(ctx, out, op::combinations(tensor_arg(self, "self", 0), r, o_with_replacement));
   });
 }
 tt_status tt_repeat_interleave(tt_ctx *c, const tt_tensor *self, int64_t repeats,
                                const tt_repeat_interleave_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "repeat_interleave", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "repeat_interleave", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     const Opt<int64_t> o_output_size = opts_has(opts, 1) ? Opt<int64_t>(opts->output_size)
         : Opt<int64_t>();
-    give(x, out, op::repeat_interleave(tensor_arg(self, "self", 0), repeats, o_dim, o_output_size));
+    give(ctx, out, op::repeat_interleave(tensor_arg(self, "self", 0), repeats, o_dim,
+                                         o_output_size));
   });
 }
 tt_status tt_repeat_interleave_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *repeats,
                                       const tt_repeat_interleave_tensor_opts *opts,
                                       tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "repeat_interleave_tensor", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "repeat_interleave_tensor", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     const Opt<int64_t> o_output_size = opts_has(opts, 1) ? Opt<int64_t>(opts->output_size)
         : Opt<int64_t>();
-    give(x, out, op::repeat_interleave_tensor(tensor_arg(self, "self", 0),
-                                              tensor_arg(repeats, "repeats", 1), o_dim,
-                                              o_output_size));
+    give(ctx, out, op::repeat_interleave_tensor(tensor_arg(self, "self", 0),
+                                                tensor_arg(repeats, "repeats", 1), o_dim,
+                                                o_output_size));
   });
 }

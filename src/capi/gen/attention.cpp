@@ -10,7 +10,7 @@ tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, con
                                           const tt_scaled_dot_product_attention_opts *opts,
                                           tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "scaled_dot_product_attention", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scaled_dot_product_attention", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 9);
     check_opts(opts, 5);
     const double o_dropout_p = opts_has(opts, 0) ? double(opts->dropout_p) : double(0.0);
@@ -19,11 +19,11 @@ tt_status tt_scaled_dot_product_attention(tt_ctx *c, const tt_tensor *query, con
     const bool o_enable_gqa = opts_has(opts, 3) ? bool(opts->enable_gqa != 0) : bool(false);
     Generator* o_generator = opts_has(opts, 4) ? generator_arg(opts->generator, "generator", 8)
         : nullptr;
-    give(x, out, op::scaled_dot_product_attention(tensor_arg(query, "query", 0),
-                                                  tensor_arg(key, "key", 1),
-                                                  tensor_arg(value, "value", 2),
-                                                  optional_arg(attn_mask, "attn_mask", 3),
-                                                  o_dropout_p, o_is_causal, o_scale, o_enable_gqa,
-                                                  o_generator));
+    give(ctx, out, op::scaled_dot_product_attention(tensor_arg(query, "query", 0),
+                                                    tensor_arg(key, "key", 1),
+                                                    tensor_arg(value, "value", 2),
+                                                    optional_arg(attn_mask, "attn_mask", 3),
+                                                    o_dropout_p, o_is_causal, o_scale, o_enable_gqa,
+                                                    o_generator));
   });
 }

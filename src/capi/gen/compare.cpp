@@ -295,3 +295,39 @@ tt_status tt_logical_xor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor 
   return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
       op_logical_xor_into);
 }
+tt_status tt_isclose(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                     const tt_isclose_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "isclose", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const double o_rtol = opts_has(opts, 0) ? double(opts->rtol) : double(1e-5);
+    const double o_atol = opts_has(opts, 1) ? double(opts->atol) : double(1e-8);
+    const bool o_equal_nan = opts_has(opts, 2) ? bool(opts->equal_nan != 0) : bool(false);
+    give(ctx, out, op::isclose(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rtol,
+                               o_atol, o_equal_nan));
+  });
+}
+tt_status tt_isin(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_elements,
+                  const tt_isin_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "isin", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_assume_unique = opts_has(opts, 0) ? bool(opts->assume_unique != 0) : bool(false);
+    const bool o_invert = opts_has(opts, 1) ? bool(opts->invert != 0) : bool(false);
+    give(ctx, out, op::isin(tensor_arg(elements, "elements", 0),
+                            tensor_arg(test_elements, "test_elements", 1), o_assume_unique,
+                            o_invert));
+  });
+}
+tt_status tt_isin_into(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_elements,
+                       const tt_isin_opts *opts, tt_tensor *dst) {
+  return api_call(c, "isin_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_assume_unique = opts_has(opts, 0) ? bool(opts->assume_unique != 0) : bool(false);
+    const bool o_invert = opts_has(opts, 1) ? bool(opts->invert != 0) : bool(false);
+    op::isin_into(tensor_arg(elements, "elements", 0), tensor_arg(test_elements, "test_elements",
+        1), o_assume_unique, o_invert, mutable_arg(dst, "dst", 4));
+  });
+}

@@ -8,7 +8,7 @@ using namespace TT_NS;
 tt_status tt_conv1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                     const tt_tensor *bias, const tt_conv1d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv1d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv1d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 4);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -18,16 +18,16 @@ tt_status tt_conv1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
-    give(x, out, op::conv1d(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
-                            optional_arg(bias, "bias", 2), o_stride, o_padding, o_dilation,
-                            o_groups));
+    give(ctx, out, op::conv1d(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
+                              optional_arg(bias, "bias", 2), o_stride, o_padding, o_dilation,
+                              o_groups));
   });
 }
 tt_status tt_conv1d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                             const char *padding, const tt_tensor *bias,
                             const tt_conv1d_padding_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv1d_padding", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv1d_padding", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 3);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -35,15 +35,16 @@ tt_status tt_conv1d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *
     const Ints o_dilation = opts_has(opts, 1) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 2) ? int64_t(opts->groups) : int64_t(1);
-    give(x, out, op::conv1d_padding(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
-                                    str_arg(padding, "padding", 2), optional_arg(bias, "bias", 3),
-                                    o_stride, o_dilation, o_groups));
+    give(ctx, out, op::conv1d_padding(tensor_arg(input, "input", 0),
+                                      tensor_arg(weight, "weight", 1),
+                                      str_arg(padding, "padding", 2), optional_arg(bias, "bias", 3),
+                                      o_stride, o_dilation, o_groups));
   });
 }
 tt_status tt_conv2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                     const tt_tensor *bias, const tt_conv2d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv2d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv2d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 4);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -53,16 +54,16 @@ tt_status tt_conv2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
-    give(x, out, op::conv2d(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
-                            optional_arg(bias, "bias", 2), o_stride, o_padding, o_dilation,
-                            o_groups));
+    give(ctx, out, op::conv2d(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
+                              optional_arg(bias, "bias", 2), o_stride, o_padding, o_dilation,
+                              o_groups));
   });
 }
 tt_status tt_conv2d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                             const char *padding, const tt_tensor *bias,
                             const tt_conv2d_padding_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv2d_padding", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv2d_padding", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 3);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -70,15 +71,16 @@ tt_status tt_conv2d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *
     const Ints o_dilation = opts_has(opts, 1) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 2) ? int64_t(opts->groups) : int64_t(1);
-    give(x, out, op::conv2d_padding(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
-                                    str_arg(padding, "padding", 2), optional_arg(bias, "bias", 3),
-                                    o_stride, o_dilation, o_groups));
+    give(ctx, out, op::conv2d_padding(tensor_arg(input, "input", 0),
+                                      tensor_arg(weight, "weight", 1),
+                                      str_arg(padding, "padding", 2), optional_arg(bias, "bias", 3),
+                                      o_stride, o_dilation, o_groups));
   });
 }
 tt_status tt_conv3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                     const tt_tensor *bias, const tt_conv3d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv3d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv3d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 4);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -88,16 +90,16 @@ tt_status tt_conv3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
-    give(x, out, op::conv3d(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
-                            optional_arg(bias, "bias", 2), o_stride, o_padding, o_dilation,
-                            o_groups));
+    give(ctx, out, op::conv3d(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
+                              optional_arg(bias, "bias", 2), o_stride, o_padding, o_dilation,
+                              o_groups));
   });
 }
 tt_status tt_conv3d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                             const char *padding, const tt_tensor *bias,
                             const tt_conv3d_padding_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv3d_padding", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv3d_padding", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 3);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -105,16 +107,17 @@ tt_status tt_conv3d_padding(tt_ctx *c, const tt_tensor *input, const tt_tensor *
     const Ints o_dilation = opts_has(opts, 1) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 5) : Ints();
     const int64_t o_groups = opts_has(opts, 2) ? int64_t(opts->groups) : int64_t(1);
-    give(x, out, op::conv3d_padding(tensor_arg(input, "input", 0), tensor_arg(weight, "weight", 1),
-                                    str_arg(padding, "padding", 2), optional_arg(bias, "bias", 3),
-                                    o_stride, o_dilation, o_groups));
+    give(ctx, out, op::conv3d_padding(tensor_arg(input, "input", 0),
+                                      tensor_arg(weight, "weight", 1),
+                                      str_arg(padding, "padding", 2), optional_arg(bias, "bias", 3),
+                                      o_stride, o_dilation, o_groups));
   });
 }
 tt_status tt_conv_transpose1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                               const tt_tensor *bias, const tt_conv_transpose1d_opts *opts,
                               tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv_transpose1d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv_transpose1d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 8);
     check_opts(opts, 5);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -126,17 +129,17 @@ tt_status tt_conv_transpose1d(tt_ctx *c, const tt_tensor *input, const tt_tensor
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const Ints o_dilation = opts_has(opts, 4) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 7) : Ints();
-    give(x, out, op::conv_transpose1d(tensor_arg(input, "input", 0),
-                                      tensor_arg(weight, "weight", 1),
-                                      optional_arg(bias, "bias", 2), o_stride, o_padding,
-                                      o_output_padding, o_groups, o_dilation));
+    give(ctx, out, op::conv_transpose1d(tensor_arg(input, "input", 0),
+                                        tensor_arg(weight, "weight", 1),
+                                        optional_arg(bias, "bias", 2), o_stride, o_padding,
+                                        o_output_padding, o_groups, o_dilation));
   });
 }
 tt_status tt_conv_transpose2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                               const tt_tensor *bias, const tt_conv_transpose2d_opts *opts,
                               tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv_transpose2d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv_transpose2d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 8);
     check_opts(opts, 5);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -148,17 +151,17 @@ tt_status tt_conv_transpose2d(tt_ctx *c, const tt_tensor *input, const tt_tensor
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const Ints o_dilation = opts_has(opts, 4) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 7) : Ints();
-    give(x, out, op::conv_transpose2d(tensor_arg(input, "input", 0),
-                                      tensor_arg(weight, "weight", 1),
-                                      optional_arg(bias, "bias", 2), o_stride, o_padding,
-                                      o_output_padding, o_groups, o_dilation));
+    give(ctx, out, op::conv_transpose2d(tensor_arg(input, "input", 0),
+                                        tensor_arg(weight, "weight", 1),
+                                        optional_arg(bias, "bias", 2), o_stride, o_padding,
+                                        o_output_padding, o_groups, o_dilation));
   });
 }
 tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                               const tt_tensor *bias, const tt_conv_transpose3d_opts *opts,
                               tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "conv_transpose3d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "conv_transpose3d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 8);
     check_opts(opts, 5);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -170,9 +173,9 @@ tt_status tt_conv_transpose3d(tt_ctx *c, const tt_tensor *input, const tt_tensor
     const int64_t o_groups = opts_has(opts, 3) ? int64_t(opts->groups) : int64_t(1);
     const Ints o_dilation = opts_has(opts, 4) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 7) : Ints();
-    give(x, out, op::conv_transpose3d(tensor_arg(input, "input", 0),
-                                      tensor_arg(weight, "weight", 1),
-                                      optional_arg(bias, "bias", 2), o_stride, o_padding,
-                                      o_output_padding, o_groups, o_dilation));
+    give(ctx, out, op::conv_transpose3d(tensor_arg(input, "input", 0),
+                                        tensor_arg(weight, "weight", 1),
+                                        optional_arg(bias, "bias", 2), o_stride, o_padding,
+                                        o_output_padding, o_groups, o_dilation));
   });
 }

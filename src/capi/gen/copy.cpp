@@ -10,17 +10,17 @@ tt_status tt_copy_(tt_ctx *c, tt_tensor *self, const tt_tensor *src) {
 }
 tt_status tt_clone(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "clone", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "clone", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format)
         : int64_t(TT_PRESERVE);
-    give(x, out, op::clone(tensor_arg(self, "self", 0), o_memory_format));
+    give(ctx, out, op::clone(tensor_arg(self, "self", 0), o_memory_format));
   });
 }
 tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *opts,
                         tt_tensor *dst) {
-  return api_call(c, "clone_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "clone_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_memory_format = opts_has(opts, 0) ? int64_t(opts->memory_format)
         : int64_t(TT_PRESERVE);
@@ -29,7 +29,7 @@ tt_status tt_clone_into(tt_ctx *c, const tt_tensor *self, const tt_clone_opts *o
 }
 tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "to", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "to", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 4);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
@@ -38,7 +38,7 @@ tt_status tt_to(tt_ctx *c, const tt_tensor *self, const tt_to_opts *opts, tt_ten
     const bool o_copy = opts_has(opts, 2) ? bool(opts->copy != 0) : bool(false);
     const int64_t o_memory_format = opts_has(opts, 3) ? int64_t(opts->memory_format)
         : int64_t(TT_PRESERVE);
-    give(x, out, op::to(tensor_arg(self, "self", 0), o_dtype, o_device, o_copy, o_memory_format));
+    give(ctx, out, op::to(tensor_arg(self, "self", 0), o_dtype, o_device, o_copy, o_memory_format));
   });
 }
 tt_status tt_contiguous(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {

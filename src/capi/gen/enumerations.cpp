@@ -13,6 +13,8 @@ constinit const Enumeration enumerations[] = {
     {4, "constant\0reflect\0replicate\0circular"},
     {3, "none\0add\0multiply"},
     {2, "ij\0xy"},
+    {3, "use_mm_for_euclid_dist_if_necessary\0use_mm_for_euclid_dist\0donot_use_mm_for_euclid_dist"
+        ""},
     {3, "none\0left\0right"},
     {2, "cos\0linear"},
     {4, "zeros\0reflect\0replicate\0circular"},

@@ -8,213 +8,296 @@ using namespace TT_NS;
 tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empty_opts *opts,
                    tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "empty", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "empty", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(x, out, op::empty(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
+    give(ctx, out, op::empty(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
 tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zeros_opts *opts,
                    tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "zeros", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "zeros", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(x, out, op::zeros(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
+    give(ctx, out, op::zeros(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
 tt_status tt_ones(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_ones_opts *opts,
                   tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "ones", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "ones", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(x, out, op::ones(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
+    give(ctx, out, op::ones(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
 tt_status tt_full_f64(tt_ctx *c, const int64_t *size, int64_t n_size, double fill_value,
                       const tt_full_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "full", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "full", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::full(ints_arg(size, n_size, "size", 0),
-                          scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
+    give(ctx, out, op::full(ints_arg(size, n_size, "size", 0),
+                            scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
 tt_status tt_full_i64(tt_ctx *c, const int64_t *size, int64_t n_size, int64_t fill_value,
                       const tt_full_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "full", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "full", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::full(ints_arg(size, n_size, "size", 0),
-                          scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
+    give(ctx, out, op::full(ints_arg(size, n_size, "size", 0),
+                            scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
 tt_status tt_full_scalar(tt_ctx *c, const int64_t *size, int64_t n_size,
                          const tt_scalar *fill_value, const tt_full_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "full", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "full", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::full(ints_arg(size, n_size, "size", 0),
-                          scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
+    give(ctx, out, op::full(ints_arg(size, n_size, "size", 0),
+                            scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
 tt_status tt_arange(tt_ctx *c, const tt_scalar *start, const tt_scalar *end,
                     const tt_arange_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "arange", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "arange", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const Scalar o_step = opts_has(opts, 0) ? scalar_arg(&opts->step, "step", 2) : kScalar<1>;
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 2)
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
-    give(x, out, op::arange(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), o_step,
-                            o_dtype, o_device));
+    give(ctx, out, op::arange(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), o_step,
+                              o_dtype, o_device));
   });
 }
 tt_status tt_empty_like(tt_ctx *c, const tt_tensor *self, const tt_empty_like_opts *opts,
                         tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "empty_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "empty_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(x, out, op::empty_like(tensor_arg(self, "self", 0), o_dtype, o_device));
+    give(ctx, out, op::empty_like(tensor_arg(self, "self", 0), o_dtype, o_device));
   });
 }
 tt_status tt_zeros_like(tt_ctx *c, const tt_tensor *self, const tt_zeros_like_opts *opts,
                         tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "zeros_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "zeros_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(x, out, op::zeros_like(tensor_arg(self, "self", 0), o_dtype, o_device));
+    give(ctx, out, op::zeros_like(tensor_arg(self, "self", 0), o_dtype, o_device));
   });
 }
 tt_status tt_ones_like(tt_ctx *c, const tt_tensor *self, const tt_ones_like_opts *opts,
                        tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "ones_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "ones_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(x, out, op::ones_like(tensor_arg(self, "self", 0), o_dtype, o_device));
+    give(ctx, out, op::ones_like(tensor_arg(self, "self", 0), o_dtype, o_device));
   });
 }
 tt_status tt_full_like_f64(tt_ctx *c, const tt_tensor *self, double fill_value,
                            const tt_full_like_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "full_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "full_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1),
-                               o_dtype, o_device));
+    give(ctx, out, op::full_like(tensor_arg(self, "self", 0),
+                                 scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
 tt_status tt_full_like_i64(tt_ctx *c, const tt_tensor *self, int64_t fill_value,
                            const tt_full_like_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "full_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "full_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1),
-                               o_dtype, o_device));
+    give(ctx, out, op::full_like(tensor_arg(self, "self", 0),
+                                 scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
 tt_status tt_full_like_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *fill_value,
                               const tt_full_like_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "full_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "full_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::full_like(tensor_arg(self, "self", 0), scalar_arg(fill_value, "fill_value", 1),
-                               o_dtype, o_device));
+    give(ctx, out, op::full_like(tensor_arg(self, "self", 0),
+                                 scalar_arg(fill_value, "fill_value", 1), o_dtype, o_device));
   });
 }
 tt_status tt_eye(tt_ctx *c, int64_t n, const tt_eye_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "eye", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "eye", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Opt<int64_t> o_m = opts_has(opts, 0) ? Opt<int64_t>(opts->m) : Opt<int64_t>();
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 2)
         ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    give(x, out, op::eye(n, o_m, o_dtype, o_device));
+    give(ctx, out, op::eye(n, o_m, o_dtype, o_device));
   });
 }
 tt_status tt_linspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps,
                       const tt_linspace_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "linspace", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "linspace", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
-    give(x, out, op::linspace(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), steps,
-                              o_dtype, o_device));
+    give(ctx, out, op::linspace(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), steps,
+                                o_dtype, o_device));
   });
 }
 tt_status tt_tril_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
                           const tt_tril_indices_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "tril_indices", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tril_indices", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
-    give(x, out, op::tril_indices(row, col, offset, o_dtype, o_device));
+    give(ctx, out, op::tril_indices(row, col, offset, o_dtype, o_device));
   });
 }
 tt_status tt_triu_indices(tt_ctx *c, int64_t row, int64_t col, int64_t offset,
                           const tt_triu_indices_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "triu_indices", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "triu_indices", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
-    give(x, out, op::triu_indices(row, col, offset, o_dtype, o_device));
+    give(ctx, out, op::triu_indices(row, col, offset, o_dtype, o_device));
+  });
+}
+tt_status tt_logspace(tt_ctx *c, const tt_scalar *start, const tt_scalar *end, int64_t steps,
+                      const tt_logspace_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logspace", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 3);
+    const double o_base = opts_has(opts, 0) ? double(opts->base) : double(10.0);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    give(ctx, out, op::logspace(scalar_arg(start, "start", 0), scalar_arg(end, "end", 1), steps,
+                                o_base, o_dtype, o_device));
+  });
+}
+tt_status tt_hann_window(tt_ctx *c, int64_t window_length, const tt_hann_window_opts *opts,
+                         tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "hann_window", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const bool o_periodic = opts_has(opts, 0) ? bool(opts->periodic != 0) : bool(true);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    give(ctx, out, op::hann_window(window_length, o_periodic, o_dtype, o_device));
+  });
+}
+tt_status tt_hamming_window(tt_ctx *c, int64_t window_length, const tt_hamming_window_opts *opts,
+                            tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "hamming_window", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const bool o_periodic = opts_has(opts, 0) ? bool(opts->periodic != 0) : bool(true);
+    const double o_alpha = opts_has(opts, 1) ? double(opts->alpha) : double(0.54);
+    const double o_beta = opts_has(opts, 2) ? double(opts->beta) : double(0.46);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    give(ctx, out, op::hamming_window(window_length, o_periodic, o_alpha, o_beta, o_dtype,
+                                      o_device));
+  });
+}
+tt_status tt_blackman_window(tt_ctx *c, int64_t window_length, const tt_blackman_window_opts *opts,
+                             tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "blackman_window", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const bool o_periodic = opts_has(opts, 0) ? bool(opts->periodic != 0) : bool(true);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    give(ctx, out, op::blackman_window(window_length, o_periodic, o_dtype, o_device));
+  });
+}
+tt_status tt_bartlett_window(tt_ctx *c, int64_t window_length, const tt_bartlett_window_opts *opts,
+                             tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "bartlett_window", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const bool o_periodic = opts_has(opts, 0) ? bool(opts->periodic != 0) : bool(true);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    give(ctx, out, op::bartlett_window(window_length, o_periodic, o_dtype, o_device));
+  });
+}
+tt_status tt_kaiser_window(tt_ctx *c, int64_t window_length, const tt_kaiser_window_opts *opts,
+                           tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "kaiser_window", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const bool o_periodic = opts_has(opts, 0) ? bool(opts->periodic != 0) : bool(true);
+    const double o_beta = opts_has(opts, 1) ? double(opts->beta) : double(12.0);
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 3)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    give(ctx, out, op::kaiser_window(window_length, o_periodic, o_beta, o_dtype, o_device));
   });
 }

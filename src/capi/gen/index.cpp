@@ -43,12 +43,12 @@ tt_status tt_index_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_t
 tt_status tt_index_add_ex(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                           const tt_tensor *source, const tt_index_add_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "index_add", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "index_add", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    give(x, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
-                               tensor_arg(source, "source", 3), o_alpha));
+    give(ctx, out, op::index_add(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                                 tensor_arg(source, "source", 3), o_alpha));
   });
 }
 tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
@@ -58,7 +58,7 @@ tt_status tt_index_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor
 }
 tt_status tt_index_add_ex_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
                            const tt_tensor *source, const tt_index_add_opts *opts) {
-  return api_call(c, "index_add_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "index_add_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     op::index_add_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
@@ -74,7 +74,7 @@ tt_status tt_index_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const
 tt_status tt_index_add_ex_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                                const tt_tensor *index, const tt_tensor *source,
                                const tt_index_add_opts *opts, tt_tensor *dst) {
-  return api_call(c, "index_add_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "index_add_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
     op::index_add_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
@@ -95,30 +95,30 @@ tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indi
 tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
                        const tt_embedding_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "embedding", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "embedding", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx)
         : Opt<int64_t>();
-    give(x, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1),
-                               o_padding_idx));
+    give(ctx, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1),
+                                 o_padding_idx));
   });
 }
 tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                      const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
-                             tensor_arg(src, "src", 3), o_reduce));
+    give(ctx, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                               tensor_arg(src, "src", 3), o_reduce));
   });
 }
 tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
                       const tt_tensor *src, const tt_scatter_opts *opts) {
-  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -128,7 +128,7 @@ tt_status tt_scatter_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *
 }
 tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                           const tt_tensor *src, const tt_scatter_opts *opts, tt_tensor *dst) {
-  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -139,42 +139,42 @@ tt_status tt_scatter_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const t
 tt_status tt_scatter_f64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                          double value, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
-                             scalar_arg(value, "value", 3), o_reduce));
+    give(ctx, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                               scalar_arg(value, "value", 3), o_reduce));
   });
 }
 tt_status tt_scatter_i64(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                          int64_t value, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
-                             scalar_arg(value, "value", 3), o_reduce));
+    give(ctx, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                               scalar_arg(value, "value", 3), o_reduce));
   });
 }
 tt_status tt_scatter_scalar(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                             const tt_scalar *value, const tt_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
-    give(x, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
-                             scalar_arg(value, "value", 3), o_reduce));
+    give(ctx, out, op::scatter(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                               scalar_arg(value, "value", 3), o_reduce));
   });
 }
 tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
                           double value, const tt_scatter_opts *opts) {
-  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -184,7 +184,7 @@ tt_status tt_scatter_f64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tens
 }
 tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
                           int64_t value, const tt_scatter_opts *opts) {
-  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -194,7 +194,7 @@ tt_status tt_scatter_i64_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tens
 }
 tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
                              const tt_scalar *value, const tt_scatter_opts *opts) {
-  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -204,7 +204,7 @@ tt_status tt_scatter_scalar_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_t
 }
 tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                               double value, const tt_scatter_opts *opts, tt_tensor *dst) {
-  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -214,7 +214,7 @@ tt_status tt_scatter_f64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, con
 }
 tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                               int64_t value, const tt_scatter_opts *opts, tt_tensor *dst) {
-  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -225,7 +225,7 @@ tt_status tt_scatter_i64_into(tt_ctx *c, const tt_tensor *self, int64_t dim, con
 tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                                  const tt_tensor *index, const tt_scalar *value,
                                  const tt_scatter_opts *opts, tt_tensor *dst) {
-  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "scatter_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_reduce = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduce, "reduce", 4, kScatterValues)) : int64_t(0);
@@ -291,17 +291,17 @@ tt_status tt_index_fill_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tenso
 tt_status tt_take_along_dim(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices,
                             const tt_take_along_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "take_along_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "take_along_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
-    give(x, out, op::take_along_dim(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1),
-                                    o_dim));
+    give(ctx, out, op::take_along_dim(tensor_arg(self, "self", 0),
+                                      tensor_arg(indices, "indices", 1), o_dim));
   });
 }
 tt_status tt_take_along_dim_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *indices,
                                  const tt_take_along_dim_opts *opts, tt_tensor *dst) {
-  return api_call(c, "take_along_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "take_along_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     op::take_along_dim_into(tensor_arg(self, "self", 0), tensor_arg(indices, "indices", 1), o_dim,
@@ -326,31 +326,31 @@ tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
 tt_status tt_one_hot(tt_ctx *c, const tt_tensor *self, const tt_one_hot_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "one_hot", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "one_hot", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_num_classes = opts_has(opts, 0) ? int64_t(opts->num_classes) : int64_t(-1);
-    give(x, out, op::one_hot(tensor_arg(self, "self", 0), o_num_classes));
+    give(ctx, out, op::one_hot(tensor_arg(self, "self", 0), o_num_classes));
   });
 }
 tt_status tt_tril(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "tril", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tril", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
-    give(x, out, op::tril(tensor_arg(self, "self", 0), o_diagonal));
+    give(ctx, out, op::tril(tensor_arg(self, "self", 0), o_diagonal));
   });
 }
 tt_status tt_tril_(tt_ctx *c, tt_tensor *self, const tt_tril_opts *opts) {
-  return api_call(c, "tril_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tril_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
     op::tril_(mutable_arg(self, "self", 0), o_diagonal);
   });
 }
 tt_status tt_tril_into(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opts, tt_tensor *dst) {
-  return api_call(c, "tril_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "tril_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
     op::tril_into(tensor_arg(self, "self", 0), o_diagonal, mutable_arg(dst, "dst", 2));
@@ -358,22 +358,22 @@ tt_status tt_tril_into(tt_ctx *c, const tt_tensor *self, const tt_tril_opts *opt
 }
 tt_status tt_triu(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "triu", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "triu", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
-    give(x, out, op::triu(tensor_arg(self, "self", 0), o_diagonal));
+    give(ctx, out, op::triu(tensor_arg(self, "self", 0), o_diagonal));
   });
 }
 tt_status tt_triu_(tt_ctx *c, tt_tensor *self, const tt_triu_opts *opts) {
-  return api_call(c, "triu_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "triu_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
     op::triu_(mutable_arg(self, "self", 0), o_diagonal);
   });
 }
 tt_status tt_triu_into(tt_ctx *c, const tt_tensor *self, const tt_triu_opts *opts, tt_tensor *dst) {
-  return api_call(c, "triu_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "triu_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_diagonal = opts_has(opts, 0) ? int64_t(opts->diagonal) : int64_t(0);
     op::triu_into(tensor_arg(self, "self", 0), o_diagonal, mutable_arg(dst, "dst", 2));
@@ -425,4 +425,52 @@ tt_status tt_masked_fill_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
                           const tt_tensor *value) {
   return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, value,
       op_masked_fill_tensor_);
+}
+tt_status tt_take(tt_ctx *c, const tt_tensor *self, const tt_tensor *index, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, index, out, op_take);
+}
+tt_status tt_take_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *index, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, index, dst,
+      op_take_into);
+}
+tt_status tt_put(tt_ctx *c, const tt_tensor *self, const tt_tensor *index, const tt_tensor *source,
+                 int32_t accumulate, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*, int32_t>(c, self, index,
+      source, accumulate, out, op_put);
+}
+tt_status tt_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *index, const tt_tensor *source,
+                  int32_t accumulate) {
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*, int32_t>(c, self, index,
+      source, accumulate, op_put_);
+}
+tt_status tt_masked_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
+                            const tt_tensor *source, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, source,
+      out, op_masked_scatter);
+}
+tt_status tt_masked_scatter_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
+                             const tt_tensor *source) {
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, mask, source,
+      op_masked_scatter_);
+}
+tt_status tt_argwhere(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_argwhere);
+}
+tt_status tt_nonzero_static(tt_ctx *c, const tt_tensor *self, int64_t size,
+                            const tt_nonzero_static_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nonzero_static", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const int64_t o_fill_value = opts_has(opts, 0) ? int64_t(opts->fill_value) : int64_t(-1);
+    give(ctx, out, op::nonzero_static(tensor_arg(self, "self", 0), size, o_fill_value));
+  });
+}
+tt_status tt_unravel_index(tt_ctx *c, const tt_tensor *indices, const int64_t *shape,
+                           int64_t n_shape, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "unravel_index", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs, op::unravel_index(tensor_arg(indices, "indices", 0),
+                                                        ints_arg(shape, n_shape, "shape", 1)));
+  });
 }

@@ -8,18 +8,18 @@ using namespace TT_NS;
 tt_status tt_nuclear_norm(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts,
                           tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "nuclear_norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "nuclear_norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Ints o_dim = opts_has(opts, 0) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 1))
         : Ints();
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::nuclear_norm(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+    give(ctx, out, op::nuclear_norm(tensor_arg(self, "self", 0), o_dim, o_keepdim));
   });
 }
 tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts,
                                tt_tensor *dst) {
-  return api_call(c, "nuclear_norm_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "nuclear_norm_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Ints o_dim = opts_has(opts, 0) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 1))
         : Ints();

@@ -8,67 +8,68 @@ using namespace TT_NS;
 tt_status tt_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                      const tt_l1_loss_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "l1_loss", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "l1_loss", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const int64_t o_reduction = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
     const Tensor* o_weight = opts_has(opts, 1) ? optional_arg(opts->weight, "weight", 3) : nullptr;
-    give(x, out, op::l1_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                             o_reduction, o_weight));
+    give(ctx, out, op::l1_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
+                               o_reduction, o_weight));
   });
 }
 tt_status tt_mse_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                       const tt_mse_loss_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "mse_loss", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "mse_loss", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const int64_t o_reduction = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
     const Tensor* o_weight = opts_has(opts, 1) ? optional_arg(opts->weight, "weight", 3) : nullptr;
-    give(x, out, op::mse_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                              o_reduction, o_weight));
+    give(ctx, out, op::mse_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
+                                o_reduction, o_weight));
   });
 }
 tt_status tt_smooth_l1_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                             const tt_smooth_l1_loss_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "smooth_l1_loss", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "smooth_l1_loss", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const int64_t o_reduction = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
     const double o_beta = opts_has(opts, 1) ? double(opts->beta) : double(1.0);
-    give(x, out, op::smooth_l1_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                                    o_reduction, o_beta));
+    give(ctx, out, op::smooth_l1_loss(tensor_arg(input, "input", 0),
+                                      tensor_arg(target, "target", 1), o_reduction, o_beta));
   });
 }
 tt_status tt_huber_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                         const tt_huber_loss_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "huber_loss", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "huber_loss", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const int64_t o_reduction = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
     const double o_delta = opts_has(opts, 1) ? double(opts->delta) : double(1.0);
     const Tensor* o_weight = opts_has(opts, 2) ? optional_arg(opts->weight, "weight", 4) : nullptr;
-    give(x, out, op::huber_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                                o_reduction, o_delta, o_weight));
+    give(ctx, out, op::huber_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
+                                  o_reduction, o_delta, o_weight));
   });
 }
 tt_status tt_binary_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                                   const tt_binary_cross_entropy_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "binary_cross_entropy", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "binary_cross_entropy", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
     const int64_t o_reduction = opts_has(opts, 1)
         ? int64_t(enum_arg(opts->reduction, "reduction", 3, kReductionValues)) : int64_t(1);
-    give(x, out, op::binary_cross_entropy(tensor_arg(input, "input", 0),
-                                          tensor_arg(target, "target", 1), o_weight, o_reduction));
+    give(ctx, out, op::binary_cross_entropy(tensor_arg(input, "input", 0),
+                                            tensor_arg(target, "target", 1), o_weight,
+                                            o_reduction));
   });
 }
 tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input,
@@ -76,7 +77,7 @@ tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input,
                                               const tt_binary_cross_entropy_with_logits_opts *opts,
                                               tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "binary_cross_entropy_with_logits", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "binary_cross_entropy_with_logits", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
@@ -84,42 +85,42 @@ tt_status tt_binary_cross_entropy_with_logits(tt_ctx *c, const tt_tensor *input,
         ? int64_t(enum_arg(opts->reduction, "reduction", 3, kReductionValues)) : int64_t(1);
     const Tensor* o_pos_weight = opts_has(opts, 2) ? optional_arg(opts->pos_weight, "pos_weight", 4)
         : nullptr;
-    give(x, out, op::binary_cross_entropy_with_logits(tensor_arg(input, "input", 0),
-                                                      tensor_arg(target, "target", 1), o_weight,
-                                                      o_reduction, o_pos_weight));
+    give(ctx, out, op::binary_cross_entropy_with_logits(tensor_arg(input, "input", 0),
+                                                        tensor_arg(target, "target", 1), o_weight,
+                                                        o_reduction, o_pos_weight));
   });
 }
 tt_status tt_kl_div(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                     const tt_kl_div_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "kl_div", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "kl_div", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const int64_t o_reduction = opts_has(opts, 0)
         ? int64_t(enum_arg(opts->reduction, "reduction", 2, kKlReductionValues)) : int64_t(1);
     const bool o_log_target = opts_has(opts, 1) ? bool(opts->log_target != 0) : bool(false);
-    give(x, out, op::kl_div(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                            o_reduction, o_log_target));
+    give(ctx, out, op::kl_div(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
+                              o_reduction, o_log_target));
   });
 }
 tt_status tt_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                       const tt_nll_loss_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "nll_loss", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "nll_loss", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
     const int64_t o_ignore_index = opts_has(opts, 1) ? int64_t(opts->ignore_index) : int64_t(-100);
     const int64_t o_reduction = opts_has(opts, 2)
         ? int64_t(enum_arg(opts->reduction, "reduction", 4, kReductionValues)) : int64_t(1);
-    give(x, out, op::nll_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                              o_weight, o_ignore_index, o_reduction));
+    give(ctx, out, op::nll_loss(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
+                                o_weight, o_ignore_index, o_reduction));
   });
 }
 tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                            const tt_cross_entropy_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "cross_entropy", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cross_entropy", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
@@ -128,7 +129,7 @@ tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *t
         ? int64_t(enum_arg(opts->reduction, "reduction", 4, kReductionValues)) : int64_t(1);
     const double o_label_smoothing = opts_has(opts, 3) ? double(opts->label_smoothing)
         : double(0.0);
-    give(x, out, op::cross_entropy(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
-                                   o_weight, o_ignore_index, o_reduction, o_label_smoothing));
+    give(ctx, out, op::cross_entropy(tensor_arg(input, "input", 0), tensor_arg(target, "target", 1),
+                                     o_weight, o_ignore_index, o_reduction, o_label_smoothing));
   });
 }

@@ -20,18 +20,18 @@ tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
 tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
                    const tt_addmm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "addmm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "addmm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    give(x, out, op::addmm(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1),
-                           tensor_arg(mat2, "mat2", 2), o_beta, o_alpha));
+    give(ctx, out, op::addmm(tensor_arg(self, "self", 0), tensor_arg(mat1, "mat1", 1),
+                             tensor_arg(mat2, "mat2", 2), o_beta, o_alpha));
   });
 }
 tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
                     const tt_addmm_opts *opts) {
-  return api_call(c, "addmm_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "addmm_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
@@ -41,7 +41,7 @@ tt_status tt_addmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat1, const tt_
 }
 tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1,
                         const tt_tensor *mat2, const tt_addmm_opts *opts, tt_tensor *dst) {
-  return api_call(c, "addmm_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "addmm_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
@@ -52,18 +52,18 @@ tt_status tt_addmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1,
 tt_status tt_baddbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
                      const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "baddbmm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "baddbmm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
-    give(x, out, op::baddbmm(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
-                             tensor_arg(batch2, "batch2", 2), o_beta, o_alpha));
+    give(ctx, out, op::baddbmm(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                               tensor_arg(batch2, "batch2", 2), o_beta, o_alpha));
   });
 }
 tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2,
                       const tt_baddbmm_opts *opts) {
-  return api_call(c, "baddbmm_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "baddbmm_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
@@ -73,7 +73,7 @@ tt_status tt_baddbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const
 }
 tt_status tt_baddbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
                           const tt_tensor *batch2, const tt_baddbmm_opts *opts, tt_tensor *dst) {
-  return api_call(c, "baddbmm_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "baddbmm_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
     const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
@@ -119,9 +119,162 @@ tt_status tt_outer_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec2,
 tt_status tt_einsum(tt_ctx *c, const char *equation, const tt_tensor *const *operands,
                     int64_t n_operands, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "einsum", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "einsum", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
-    give(x, out, op::einsum(str_arg(equation, "equation", 0),
-                            tensors_arg(operands, n_operands, "operands", 1, false)));
+    give(ctx, out, op::einsum(str_arg(equation, "equation", 0),
+                              tensors_arg(operands, n_operands, "operands", 1, false)));
   });
+}
+tt_status tt_addmv(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat, const tt_tensor *vec,
+                   const tt_addmv_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "addmv", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    give(ctx, out, op::addmv(tensor_arg(self, "self", 0), tensor_arg(mat, "mat", 1),
+                             tensor_arg(vec, "vec", 2), o_beta, o_alpha));
+  });
+}
+tt_status tt_addmv_(tt_ctx *c, tt_tensor *self, const tt_tensor *mat, const tt_tensor *vec,
+                    const tt_addmv_opts *opts) {
+  return api_call(c, "addmv_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::addmv_(mutable_arg(self, "self", 0), tensor_arg(mat, "mat", 1), tensor_arg(vec, "vec", 2),
+               o_beta, o_alpha);
+  });
+}
+tt_status tt_addmv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat,
+                        const tt_tensor *vec, const tt_addmv_opts *opts, tt_tensor *dst) {
+  return api_call(c, "addmv_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::addmv_into(tensor_arg(self, "self", 0), tensor_arg(mat, "mat", 1),
+                   tensor_arg(vec, "vec", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_addr(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec1, const tt_tensor *vec2,
+                  const tt_addr_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "addr", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    give(ctx, out, op::addr(tensor_arg(self, "self", 0), tensor_arg(vec1, "vec1", 1),
+                            tensor_arg(vec2, "vec2", 2), o_beta, o_alpha));
+  });
+}
+tt_status tt_addr_(tt_ctx *c, tt_tensor *self, const tt_tensor *vec1, const tt_tensor *vec2,
+                   const tt_addr_opts *opts) {
+  return api_call(c, "addr_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::addr_(mutable_arg(self, "self", 0), tensor_arg(vec1, "vec1", 1),
+              tensor_arg(vec2, "vec2", 2), o_beta, o_alpha);
+  });
+}
+tt_status tt_addr_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *vec1,
+                       const tt_tensor *vec2, const tt_addr_opts *opts, tt_tensor *dst) {
+  return api_call(c, "addr_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::addr_into(tensor_arg(self, "self", 0), tensor_arg(vec1, "vec1", 1),
+                  tensor_arg(vec2, "vec2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_addbmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                    const tt_tensor *batch2, const tt_addbmm_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "addbmm", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    give(ctx, out, op::addbmm(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                              tensor_arg(batch2, "batch2", 2), o_beta, o_alpha));
+  });
+}
+tt_status tt_addbmm_(tt_ctx *c, tt_tensor *self, const tt_tensor *batch1, const tt_tensor *batch2,
+                     const tt_addbmm_opts *opts) {
+  return api_call(c, "addbmm_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::addbmm_(mutable_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                tensor_arg(batch2, "batch2", 2), o_beta, o_alpha);
+  });
+}
+tt_status tt_addbmm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *batch1,
+                         const tt_tensor *batch2, const tt_addbmm_opts *opts, tt_tensor *dst) {
+  return api_call(c, "addbmm_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Scalar o_beta = opts_has(opts, 0) ? scalar_arg(&opts->beta, "beta", 3) : kScalar<1>;
+    const Scalar o_alpha = opts_has(opts, 1) ? scalar_arg(&opts->alpha, "alpha", 4) : kScalar<1>;
+    op::addbmm_into(tensor_arg(self, "self", 0), tensor_arg(batch1, "batch1", 1),
+                    tensor_arg(batch2, "batch2", 2), o_beta, o_alpha, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_vdot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_vdot);
+}
+tt_status tt_vdot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_vdot_into);
+}
+tt_status tt_inner(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_inner);
+}
+tt_status tt_inner_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_inner_into);
+}
+tt_status tt_tensordot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                       const int64_t *dims_self, int64_t n_dims_self, const int64_t *dims_other,
+                       int64_t n_dims_other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, IntsArg, IntsArg>(c, self, other,
+      IntsArg{dims_self, n_dims_self}, IntsArg{dims_other, n_dims_other}, out, op_tensordot);
+}
+tt_status tt_tensordot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            const int64_t *dims_self, int64_t n_dims_self,
+                            const int64_t *dims_other, int64_t n_dims_other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, IntsArg, IntsArg, tt_tensor*>(c, self,
+      other, IntsArg{dims_self, n_dims_self}, IntsArg{dims_other, n_dims_other}, dst,
+      op_tensordot_into);
+}
+tt_status tt_kron(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_kron);
+}
+tt_status tt_kron_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_kron_into);
+}
+tt_status tt_cross(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                   const tt_cross_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cross", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    give(ctx, out, op::cross(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_dim));
+  });
+}
+tt_status tt_cross_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                        const tt_cross_opts *opts, tt_tensor *dst) {
+  return api_call(c, "cross_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    op::cross_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_dim,
+                   mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_chain_matmul(tt_ctx *c, const tt_tensor *const *matrices, int64_t n_matrices,
+                          tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{matrices, n_matrices}, out, op_chain_matmul);
 }

@@ -9,74 +9,75 @@ tt_status tt_batch_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_me
                         tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias,
                         const tt_batch_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "batch_norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "batch_norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 8);
     check_opts(opts, 3);
     const bool o_training = opts_has(opts, 0) ? bool(opts->training != 0) : bool(false);
     const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
     const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-5);
-    give(x, out, op::batch_norm(tensor_arg(input, "input", 0),
-                                optional_mutable_arg(running_mean, "running_mean", 1),
-                                optional_mutable_arg(running_var, "running_var", 2),
-                                optional_arg(weight, "weight", 3), optional_arg(bias, "bias", 4),
-                                o_training, o_momentum, o_eps));
+    give(ctx, out, op::batch_norm(tensor_arg(input, "input", 0),
+                                  optional_mutable_arg(running_mean, "running_mean", 1),
+                                  optional_mutable_arg(running_var, "running_var", 2),
+                                  optional_arg(weight, "weight", 3), optional_arg(bias, "bias", 4),
+                                  o_training, o_momentum, o_eps));
   });
 }
 tt_status tt_group_norm(tt_ctx *c, const tt_tensor *input, int64_t num_groups,
                         const tt_tensor *weight, const tt_tensor *bias,
                         const tt_group_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "group_norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "group_norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
-    give(x, out, op::group_norm(tensor_arg(input, "input", 0), num_groups,
-                                optional_arg(weight, "weight", 2), optional_arg(bias, "bias", 3),
-                                o_eps));
+    give(ctx, out, op::group_norm(tensor_arg(input, "input", 0), num_groups,
+                                  optional_arg(weight, "weight", 2), optional_arg(bias, "bias", 3),
+                                  o_eps));
   });
 }
 tt_status tt_instance_norm(tt_ctx *c, const tt_tensor *input, tt_tensor *running_mean,
                            tt_tensor *running_var, const tt_tensor *weight, const tt_tensor *bias,
                            const tt_instance_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "instance_norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "instance_norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 8);
     check_opts(opts, 3);
     const bool o_use_input_stats = opts_has(opts, 0) ? bool(opts->use_input_stats != 0)
         : bool(true);
     const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
     const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-5);
-    give(x, out, op::instance_norm(tensor_arg(input, "input", 0),
-                                   optional_mutable_arg(running_mean, "running_mean", 1),
-                                   optional_mutable_arg(running_var, "running_var", 2),
-                                   optional_arg(weight, "weight", 3), optional_arg(bias, "bias", 4),
-                                   o_use_input_stats, o_momentum, o_eps));
+    give(ctx, out, op::instance_norm(tensor_arg(input, "input", 0),
+                                     optional_mutable_arg(running_mean, "running_mean", 1),
+                                     optional_mutable_arg(running_var, "running_var", 2),
+                                     optional_arg(weight, "weight", 3),
+                                     optional_arg(bias, "bias", 4), o_use_input_stats, o_momentum,
+                                     o_eps));
   });
 }
 tt_status tt_rms_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape,
                       int64_t n_normalized_shape, const tt_tensor *weight,
                       const tt_rms_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "rms_norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "rms_norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 1);
     const Opt<double> o_eps = opts_has(opts, 0) ? Opt<double>(opts->eps) : Opt<double>();
-    give(x, out, op::rms_norm(tensor_arg(input, "input", 0),
-                              ints_arg(normalized_shape, n_normalized_shape, "normalized_shape", 1),
-                              optional_arg(weight, "weight", 2), o_eps));
+    give(ctx, out, op::rms_norm(tensor_arg(input, "input", 0),
+                                ints_arg(normalized_shape, n_normalized_shape, "normalized_shape",
+                                         1), optional_arg(weight, "weight", 2), o_eps));
   });
 }
 tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape,
                         int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias,
                         const tt_layer_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "layer_norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "layer_norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 1);
     const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
-    give(x, out, op::layer_norm(tensor_arg(input, "input", 0),
-                                ints_arg(normalized_shape, n_normalized_shape, "normalized_shape",
-                                         1), optional_arg(weight, "weight", 2),
-                                optional_arg(bias, "bias", 3), o_eps));
+    give(ctx, out, op::layer_norm(tensor_arg(input, "input", 0),
+                                  ints_arg(normalized_shape, n_normalized_shape, "normalized_shape",
+                                           1), optional_arg(weight, "weight", 2),
+                                  optional_arg(bias, "bias", 3), o_eps));
   });
 }

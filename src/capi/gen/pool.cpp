@@ -8,7 +8,7 @@ using namespace TT_NS;
 tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
                         int64_t n_kernel_size, const tt_max_pool1d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "max_pool1d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "max_pool1d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -18,9 +18,9 @@ tt_status tt_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 4) : Ints();
     const bool o_ceil_mode = opts_has(opts, 3) ? bool(opts->ceil_mode != 0) : bool(false);
-    give(x, out, op::max_pool1d(tensor_arg(self, "self", 0),
-                                int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
-                                o_stride, o_padding, o_dilation, o_ceil_mode));
+    give(ctx, out, op::max_pool1d(tensor_arg(self, "self", 0),
+                                  int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
+                                  o_stride, o_padding, o_dilation, o_ceil_mode));
   });
 }
 tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
@@ -28,7 +28,7 @@ tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int
                                      const tt_max_pool1d_with_indices_opts *opts, tt_tensor **out,
                                      tt_tensor **indices) {
   clear_out(out);clear_out(indices);
-  return api_call(c, "max_pool1d_with_indices", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "max_pool1d_with_indices", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     out_arg(indices, "indices", 7);
     check_opts(opts, 4);
@@ -39,15 +39,15 @@ tt_status tt_max_pool1d_with_indices(tt_ctx *c, const tt_tensor *self, const int
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 4) : Ints();
     const bool o_ceil_mode = opts_has(opts, 3) ? bool(opts->ceil_mode != 0) : bool(false);
-    give(x, out, indices, op::max_pool1d_with_indices(tensor_arg(self, "self", 0),
-                                                      int_list_arg(kernel_size, n_kernel_size,
+    give(ctx, out, indices, op::max_pool1d_with_indices(tensor_arg(self, "self", 0),
+                                                        int_list_arg(kernel_size, n_kernel_size,
         "kernel_size", 1), o_stride, o_padding, o_dilation, o_ceil_mode));
   });
 }
 tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
                         int64_t n_kernel_size, const tt_max_pool2d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "max_pool2d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "max_pool2d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -57,9 +57,9 @@ tt_status tt_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 4) : Ints();
     const bool o_ceil_mode = opts_has(opts, 3) ? bool(opts->ceil_mode != 0) : bool(false);
-    give(x, out, op::max_pool2d(tensor_arg(self, "self", 0),
-                                int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
-                                o_stride, o_padding, o_dilation, o_ceil_mode));
+    give(ctx, out, op::max_pool2d(tensor_arg(self, "self", 0),
+                                  int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
+                                  o_stride, o_padding, o_dilation, o_ceil_mode));
   });
 }
 tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
@@ -67,7 +67,7 @@ tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int
                                      const tt_max_pool2d_with_indices_opts *opts, tt_tensor **out,
                                      tt_tensor **indices) {
   clear_out(out);clear_out(indices);
-  return api_call(c, "max_pool2d_with_indices", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "max_pool2d_with_indices", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     out_arg(indices, "indices", 7);
     check_opts(opts, 4);
@@ -78,37 +78,37 @@ tt_status tt_max_pool2d_with_indices(tt_ctx *c, const tt_tensor *self, const int
     const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
         "dilation", 4) : Ints();
     const bool o_ceil_mode = opts_has(opts, 3) ? bool(opts->ceil_mode != 0) : bool(false);
-    give(x, out, indices, op::max_pool2d_with_indices(tensor_arg(self, "self", 0),
-                                                      int_list_arg(kernel_size, n_kernel_size,
+    give(ctx, out, indices, op::max_pool2d_with_indices(tensor_arg(self, "self", 0),
+                                                        int_list_arg(kernel_size, n_kernel_size,
         "kernel_size", 1), o_stride, o_padding, o_dilation, o_ceil_mode));
   });
 }
 tt_status tt_adaptive_max_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
                                  int64_t n_output_size, tt_tensor **out, tt_tensor **indices) {
   clear_out(out);clear_out(indices);
-  return api_call(c, "adaptive_max_pool1d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "adaptive_max_pool1d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     out_arg(indices, "indices", 3);
-    give(x, out, indices, op::adaptive_max_pool1d(tensor_arg(self, "self", 0),
-                                                  int_list_arg(output_size, n_output_size,
+    give(ctx, out, indices, op::adaptive_max_pool1d(tensor_arg(self, "self", 0),
+                                                    int_list_arg(output_size, n_output_size,
         "output_size", 1)));
   });
 }
 tt_status tt_adaptive_max_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
                                  int64_t n_output_size, tt_tensor **out, tt_tensor **indices) {
   clear_out(out);clear_out(indices);
-  return api_call(c, "adaptive_max_pool2d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "adaptive_max_pool2d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     out_arg(indices, "indices", 3);
-    give(x, out, indices, op::adaptive_max_pool2d(tensor_arg(self, "self", 0),
-                                                  int_list_arg(output_size, n_output_size,
+    give(ctx, out, indices, op::adaptive_max_pool2d(tensor_arg(self, "self", 0),
+                                                    int_list_arg(output_size, n_output_size,
         "output_size", 1)));
   });
 }
 tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
                         int64_t n_kernel_size, const tt_avg_pool1d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "avg_pool1d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "avg_pool1d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -118,15 +118,15 @@ tt_status tt_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
     const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
     const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
         : bool(true);
-    give(x, out, op::avg_pool1d(tensor_arg(self, "self", 0),
-                                int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
-                                o_stride, o_padding, o_ceil_mode, o_count_include_pad));
+    give(ctx, out, op::avg_pool1d(tensor_arg(self, "self", 0),
+                                  int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
+                                  o_stride, o_padding, o_ceil_mode, o_count_include_pad));
   });
 }
 tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
                         int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "avg_pool2d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "avg_pool2d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 7);
     check_opts(opts, 5);
     const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
@@ -138,29 +138,29 @@ tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
         : bool(true);
     const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override)
         : Opt<int64_t>();
-    give(x, out, op::avg_pool2d(tensor_arg(self, "self", 0),
-                                int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
-                                o_stride, o_padding, o_ceil_mode, o_count_include_pad,
-                                o_divisor_override));
+    give(ctx, out, op::avg_pool2d(tensor_arg(self, "self", 0),
+                                  int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
+                                  o_stride, o_padding, o_ceil_mode, o_count_include_pad,
+                                  o_divisor_override));
   });
 }
 tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
                                  int64_t n_output_size, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "adaptive_avg_pool1d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "adaptive_avg_pool1d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
-    give(x, out, op::adaptive_avg_pool1d(tensor_arg(self, "self", 0),
-                                         int_list_arg(output_size, n_output_size, "output_size",
-                                                      1)));
+    give(ctx, out, op::adaptive_avg_pool1d(tensor_arg(self, "self", 0),
+                                           int_list_arg(output_size, n_output_size, "output_size",
+                                                        1)));
   });
 }
 tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
                                  int64_t n_output_size, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "adaptive_avg_pool2d", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "adaptive_avg_pool2d", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
-    give(x, out, op::adaptive_avg_pool2d(tensor_arg(self, "self", 0),
-                                         int_list_arg(output_size, n_output_size, "output_size",
-                                                      1)));
+    give(ctx, out, op::adaptive_avg_pool2d(tensor_arg(self, "self", 0),
+                                           int_list_arg(output_size, n_output_size, "output_size",
+                                                        1)));
   });
 }

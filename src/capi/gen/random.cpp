@@ -8,7 +8,7 @@ using namespace TT_NS;
 tt_status tt_rand(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand_opts *opts,
                   tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "rand", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "rand", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
@@ -16,13 +16,13 @@ tt_status tt_rand(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand_
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::rand(ints_arg(size, n_size, "size", 0), o_dtype, o_device, o_generator));
+    give(ctx, out, op::rand(ints_arg(size, n_size, "size", 0), o_dtype, o_device, o_generator));
   });
 }
 tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_randn_opts *opts,
                    tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "randn", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "randn", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
@@ -30,13 +30,13 @@ tt_status tt_randn(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_rand
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::randn(ints_arg(size, n_size, "size", 0), o_dtype, o_device, o_generator));
+    give(ctx, out, op::randn(ints_arg(size, n_size, "size", 0), o_dtype, o_device, o_generator));
   });
 }
 tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts *opts,
                        tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "rand_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "rand_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
@@ -44,13 +44,13 @@ tt_status tt_rand_like(tt_ctx *c, const tt_tensor *self, const tt_rand_like_opts
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::rand_like(tensor_arg(self, "self", 0), o_dtype, o_device, o_generator));
+    give(ctx, out, op::rand_like(tensor_arg(self, "self", 0), o_dtype, o_device, o_generator));
   });
 }
 tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_opts *opts,
                         tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "randn_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "randn_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
@@ -58,23 +58,23 @@ tt_status tt_randn_like(tt_ctx *c, const tt_tensor *self, const tt_randn_like_op
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::randn_like(tensor_arg(self, "self", 0), o_dtype, o_device, o_generator));
+    give(ctx, out, op::randn_like(tensor_arg(self, "self", 0), o_dtype, o_device, o_generator));
   });
 }
 tt_status tt_bernoulli(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts,
                        tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "bernoulli", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "bernoulli", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 1)
         : nullptr;
-    give(x, out, op::bernoulli(tensor_arg(self, "self", 0), o_generator));
+    give(ctx, out, op::bernoulli(tensor_arg(self, "self", 0), o_generator));
   });
 }
 tt_status tt_bernoulli_into(tt_ctx *c, const tt_tensor *self, const tt_bernoulli_opts *opts,
                             tt_tensor *dst) {
-  return api_call(c, "bernoulli_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "bernoulli_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 1)
         : nullptr;
@@ -84,16 +84,16 @@ tt_status tt_bernoulli_into(tt_ctx *c, const tt_tensor *self, const tt_bernoulli
 tt_status tt_bernoulli_p(tt_ctx *c, const tt_tensor *self, double p,
                          const tt_bernoulli_p_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "bernoulli_p", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "bernoulli_p", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
-    give(x, out, op::bernoulli_p(tensor_arg(self, "self", 0), p, o_generator));
+    give(ctx, out, op::bernoulli_p(tensor_arg(self, "self", 0), p, o_generator));
   });
 }
 tt_status tt_bernoulli_p_(tt_ctx *c, tt_tensor *self, double p, const tt_bernoulli_p_opts *opts) {
-  return api_call(c, "bernoulli_p_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "bernoulli_p_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
@@ -103,7 +103,7 @@ tt_status tt_bernoulli_p_(tt_ctx *c, tt_tensor *self, double p, const tt_bernoul
 tt_status tt_randint(tt_ctx *c, int64_t low, int64_t high, const int64_t *size, int64_t n_size,
                      const tt_randint_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "randint", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "randint", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
@@ -111,14 +111,14 @@ tt_status tt_randint(tt_ctx *c, int64_t low, int64_t high, const int64_t *size, 
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 5)
         : nullptr;
-    give(x, out, op::randint(low, high, ints_arg(size, n_size, "size", 2), o_dtype, o_device,
-                             o_generator));
+    give(ctx, out, op::randint(low, high, ints_arg(size, n_size, "size", 2), o_dtype, o_device,
+                               o_generator));
   });
 }
 tt_status tt_randint_like(tt_ctx *c, const tt_tensor *self, int64_t low, int64_t high,
                           const tt_randint_like_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "randint_like", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "randint_like", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
@@ -126,12 +126,12 @@ tt_status tt_randint_like(tt_ctx *c, const tt_tensor *self, int64_t low, int64_t
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 5)
         : nullptr;
-    give(x, out, op::randint_like(tensor_arg(self, "self", 0), low, high, o_dtype, o_device,
-                                  o_generator));
+    give(ctx, out, op::randint_like(tensor_arg(self, "self", 0), low, high, o_dtype, o_device,
+                                    o_generator));
   });
 }
 tt_status tt_random_(tt_ctx *c, tt_tensor *self, int64_t low, const tt_random__opts *opts) {
-  return api_call(c, "random_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "random_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Opt<int64_t> o_high = opts_has(opts, 0) ? Opt<int64_t>(opts->high) : Opt<int64_t>();
     Generator* o_generator = opts_has(opts, 1) ? generator_arg(opts->generator, "generator", 3)
@@ -142,17 +142,17 @@ tt_status tt_random_(tt_ctx *c, tt_tensor *self, int64_t low, const tt_random__o
 tt_status tt_normal(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std,
                     const tt_normal_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "normal", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
-    give(x, out, op::normal(tensor_arg(mean, "mean", 0), tensor_arg(std, "std", 1), o_generator));
+    give(ctx, out, op::normal(tensor_arg(mean, "mean", 0), tensor_arg(std, "std", 1), o_generator));
   });
 }
 tt_status tt_normal_into(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std,
                          const tt_normal_opts *opts, tt_tensor *dst) {
-  return api_call(c, "normal_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
@@ -163,17 +163,17 @@ tt_status tt_normal_into(tt_ctx *c, const tt_tensor *mean, const tt_tensor *std,
 tt_status tt_normal_mean(tt_ctx *c, const tt_tensor *mean, double std,
                          const tt_normal_mean_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "normal_mean", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_mean", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
-    give(x, out, op::normal_mean(tensor_arg(mean, "mean", 0), std, o_generator));
+    give(ctx, out, op::normal_mean(tensor_arg(mean, "mean", 0), std, o_generator));
   });
 }
 tt_status tt_normal_mean_into(tt_ctx *c, const tt_tensor *mean, double std,
                               const tt_normal_mean_opts *opts, tt_tensor *dst) {
-  return api_call(c, "normal_mean_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_mean_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
@@ -183,17 +183,17 @@ tt_status tt_normal_mean_into(tt_ctx *c, const tt_tensor *mean, double std,
 tt_status tt_normal_std(tt_ctx *c, double mean, const tt_tensor *std,
                         const tt_normal_std_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "normal_std", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_std", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
-    give(x, out, op::normal_std(mean, tensor_arg(std, "std", 1), o_generator));
+    give(ctx, out, op::normal_std(mean, tensor_arg(std, "std", 1), o_generator));
   });
 }
 tt_status tt_normal_std_into(tt_ctx *c, double mean, const tt_tensor *std,
                              const tt_normal_std_opts *opts, tt_tensor *dst) {
-  return api_call(c, "normal_std_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_std_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
@@ -203,7 +203,7 @@ tt_status tt_normal_std_into(tt_ctx *c, double mean, const tt_tensor *std,
 tt_status tt_normal_size(tt_ctx *c, double mean, double std, const int64_t *size, int64_t n_size,
                          const tt_normal_size_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "normal_size", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_size", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
@@ -211,13 +211,13 @@ tt_status tt_normal_size(tt_ctx *c, double mean, double std, const int64_t *size
         ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 5)
         : nullptr;
-    give(x, out, op::normal_size(mean, std, ints_arg(size, n_size, "size", 2), o_dtype, o_device,
-                                 o_generator));
+    give(ctx, out, op::normal_size(mean, std, ints_arg(size, n_size, "size", 2), o_dtype, o_device,
+                                   o_generator));
   });
 }
 tt_status tt_normal_(tt_ctx *c, tt_tensor *self, double mean, double std,
                      const tt_normal__opts *opts) {
-  return api_call(c, "normal_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "normal_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
@@ -226,7 +226,7 @@ tt_status tt_normal_(tt_ctx *c, tt_tensor *self, double mean, double std,
 }
 tt_status tt_uniform_(tt_ctx *c, tt_tensor *self, double low, double high,
                       const tt_uniform__opts *opts) {
-  return api_call(c, "uniform_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "uniform_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
@@ -235,7 +235,7 @@ tt_status tt_uniform_(tt_ctx *c, tt_tensor *self, double low, double high,
 }
 tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd,
                           const tt_exponential__opts *opts) {
-  return api_call(c, "exponential_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "exponential_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
         : nullptr;
@@ -245,18 +245,18 @@ tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd,
 tt_status tt_dropout(tt_ctx *c, const tt_tensor *input, const tt_dropout_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "dropout", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "dropout", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
     const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::dropout(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
+    give(ctx, out, op::dropout(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
   });
 }
 tt_status tt_dropout_(tt_ctx *c, tt_tensor *input, const tt_dropout_opts *opts) {
-  return api_call(c, "dropout_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "dropout_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 3);
     const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
     const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
@@ -267,7 +267,7 @@ tt_status tt_dropout_(tt_ctx *c, tt_tensor *input, const tt_dropout_opts *opts) 
 }
 tt_status tt_randperm(tt_ctx *c, int64_t n, const tt_randperm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "randperm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "randperm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
@@ -275,25 +275,25 @@ tt_status tt_randperm(tt_ctx *c, int64_t n, const tt_randperm_opts *opts, tt_ten
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::randperm(n, o_dtype, o_device, o_generator));
+    give(ctx, out, op::randperm(n, o_dtype, o_device, o_generator));
   });
 }
 tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, int32_t replacement,
                          const tt_multinomial_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "multinomial", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "multinomial", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
-    give(x, out, op::multinomial(tensor_arg(self, "self", 0), num_samples, replacement != 0,
-                                 o_generator));
+    give(ctx, out, op::multinomial(tensor_arg(self, "self", 0), num_samples, replacement != 0,
+                                   o_generator));
   });
 }
 tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples,
                               int32_t replacement, const tt_multinomial_opts *opts,
                               tt_tensor *dst) {
-  return api_call(c, "multinomial_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "multinomial_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;

@@ -7,28 +7,28 @@ using namespace TT_NS;
 
 tt_status tt_sum(tt_ctx *c, const tt_tensor *self, const tt_sum_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "sum", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "sum", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    give(x, out, op::sum(tensor_arg(self, "self", 0), o_dtype));
+    give(ctx, out, op::sum(tensor_arg(self, "self", 0), o_dtype));
   });
 }
 tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                      const tt_sum_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "sum_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sum_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    give(x, out, op::sum_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
-                             o_dtype));
+    give(ctx, out, op::sum_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                               o_keepdim, o_dtype));
   });
 }
 tt_status tt_sum_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                           const tt_sum_dim_opts *opts, tt_tensor *dst) {
-  return api_call(c, "sum_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sum_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
@@ -43,28 +43,28 @@ tt_status tt_sum_to_size(tt_ctx *c, const tt_tensor *self, const int64_t *size, 
 }
 tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call_inline(c, "mean", [=]([[maybe_unused]] Ctx& x) TT_INLINE_BODY {
+  return api_call_inline(c, "mean", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    give(x, out, op::mean(tensor_arg(self, "self", 0), o_dtype));
+    give(ctx, out, op::mean(tensor_arg(self, "self", 0), o_dtype));
   });
 }
 tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                       const tt_mean_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "mean_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "mean_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    give(x, out, op::mean_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
-                              o_keepdim, o_dtype));
+    give(ctx, out, op::mean_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                                o_keepdim, o_dtype));
   });
 }
 tt_status tt_mean_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                            const tt_mean_dim_opts *opts, tt_tensor *dst) {
-  return api_call(c, "mean_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "mean_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
@@ -78,18 +78,18 @@ tt_status tt_max(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_max_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_max_dim_opts *opts,
                      tt_tensor **values, tt_tensor **indices) {
   clear_out(values);clear_out(indices);
-  return api_call(c, "max_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "max_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(values, "values", 3);
     out_arg(indices, "indices", 4);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, values, indices, op::max_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
+    give(ctx, values, indices, op::max_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
   });
 }
 tt_status tt_max_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                           const tt_max_dim_opts *opts, tt_tensor *dst_values,
                           tt_tensor *dst_indices) {
-  return api_call(c, "max_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "max_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::max_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim,
@@ -103,18 +103,18 @@ tt_status tt_min(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_min_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_min_dim_opts *opts,
                      tt_tensor **values, tt_tensor **indices) {
   clear_out(values);clear_out(indices);
-  return api_call(c, "min_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "min_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(values, "values", 3);
     out_arg(indices, "indices", 4);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, values, indices, op::min_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
+    give(ctx, values, indices, op::min_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
   });
 }
 tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                           const tt_min_dim_opts *opts, tt_tensor *dst_values,
                           tt_tensor *dst_indices) {
-  return api_call(c, "min_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "min_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::min_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim,
@@ -124,17 +124,17 @@ tt_status tt_min_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
 }
 tt_status tt_argmax(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "argmax", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "argmax", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::argmax(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+    give(ctx, out, op::argmax(tensor_arg(self, "self", 0), o_dim, o_keepdim));
   });
 }
 tt_status tt_argmax_into(tt_ctx *c, const tt_tensor *self, const tt_argmax_opts *opts,
                          tt_tensor *dst) {
-  return api_call(c, "argmax_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "argmax_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
@@ -147,17 +147,17 @@ tt_status tt_any(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_any_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                      const tt_any_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "any_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "any_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::any_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
-                             o_keepdim));
+    give(ctx, out, op::any_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                               o_keepdim));
   });
 }
 tt_status tt_any_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                           const tt_any_dim_opts *opts, tt_tensor *dst) {
-  return api_call(c, "any_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "any_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::any_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
@@ -170,17 +170,17 @@ tt_status tt_all(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_all_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                      const tt_all_dim_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "all_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "all_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::all_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
-                             o_keepdim));
+    give(ctx, out, op::all_dim(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                               o_keepdim));
   });
 }
 tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                           const tt_all_dim_opts *opts, tt_tensor *dst) {
-  return api_call(c, "all_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "all_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::all_dim_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
@@ -190,16 +190,17 @@ tt_status tt_all_dim_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, 
 tt_status tt_amax(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                   const tt_amax_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "amax", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "amax", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::amax(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+    give(ctx, out, op::amax(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                            o_keepdim));
   });
 }
 tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                        const tt_amax_opts *opts, tt_tensor *dst) {
-  return api_call(c, "amax_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "amax_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::amax_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
@@ -209,16 +210,17 @@ tt_status tt_amax_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int
 tt_status tt_amin(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                   const tt_amin_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "amin", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "amin", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::amin(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim));
+    give(ctx, out, op::amin(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                            o_keepdim));
   });
 }
 tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                        const tt_amin_opts *opts, tt_tensor *dst) {
-  return api_call(c, "amin_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "amin_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::amin_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
@@ -228,17 +230,17 @@ tt_status tt_amin_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int
 tt_status tt_logsumexp(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                        const tt_logsumexp_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "logsumexp", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "logsumexp", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::logsumexp(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
-                               o_keepdim));
+    give(ctx, out, op::logsumexp(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                                 o_keepdim));
   });
 }
 tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                             const tt_logsumexp_opts *opts, tt_tensor *dst) {
-  return api_call(c, "logsumexp_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "logsumexp_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     op::logsumexp_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
@@ -248,18 +250,18 @@ tt_status tt_logsumexp_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim
 tt_status tt_var(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                  const tt_var_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "var", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "var", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::var(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction,
-                         o_keepdim));
+    give(ctx, out, op::var(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                           o_correction, o_keepdim));
   });
 }
 tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                       const tt_var_opts *opts, tt_tensor *dst) {
-  return api_call(c, "var_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "var_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
@@ -270,18 +272,18 @@ tt_status tt_var_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int6
 tt_status tt_std(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                  const tt_std_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "std", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "std", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::std(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_correction,
-                         o_keepdim));
+    give(ctx, out, op::std(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                           o_correction, o_keepdim));
   });
 }
 tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                       const tt_std_opts *opts, tt_tensor *dst) {
-  return api_call(c, "std_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "std_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
@@ -292,39 +294,39 @@ tt_status tt_std_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int6
 tt_status tt_var_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
                       const tt_var_mean_opts *opts, tt_tensor **var, tt_tensor **mean) {
   clear_out(var);clear_out(mean);
-  return api_call(c, "var_mean", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "var_mean", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(var, "var", 4);
     out_arg(mean, "mean", 5);
     check_opts(opts, 2);
     const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, var, mean, op::var_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
-                                    o_correction, o_keepdim));
+    give(ctx, var, mean, op::var_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                                      o_correction, o_keepdim));
   });
 }
 tt_status tt_prod(tt_ctx *c, const tt_tensor *self, const tt_prod_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "prod", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "prod", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    give(x, out, op::prod(tensor_arg(self, "self", 0), o_dtype));
+    give(ctx, out, op::prod(tensor_arg(self, "self", 0), o_dtype));
   });
 }
 tt_status tt_prod_dim(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_prod_dim_opts *opts,
                       tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "prod_dim", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "prod_dim", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
-    give(x, out, op::prod_dim(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype));
+    give(ctx, out, op::prod_dim(tensor_arg(self, "self", 0), dim, o_keepdim, o_dtype));
   });
 }
 tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                            const tt_prod_dim_opts *opts, tt_tensor *dst) {
-  return api_call(c, "prod_dim_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "prod_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
@@ -334,17 +336,17 @@ tt_status tt_prod_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
 }
 tt_status tt_argmin(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "argmin", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "argmin", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
-    give(x, out, op::argmin(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+    give(ctx, out, op::argmin(tensor_arg(self, "self", 0), o_dim, o_keepdim));
   });
 }
 tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts *opts,
                          tt_tensor *dst) {
-  return api_call(c, "argmin_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "argmin_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
     const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
@@ -354,22 +356,212 @@ tt_status tt_argmin_into(tt_ctx *c, const tt_tensor *self, const tt_argmin_opts 
 tt_status tt_norm(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim, int64_t n_dim,
                   const tt_norm_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "norm", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "norm", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    give(x, out, op::norm(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim,
-                          o_dtype));
+    give(ctx, out, op::norm(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2),
+                            o_keepdim, o_dtype));
   });
 }
 tt_status tt_norm_into(tt_ctx *c, const tt_tensor *self, double p, const int64_t *dim,
                        int64_t n_dim, const tt_norm_opts *opts, tt_tensor *dst) {
-  return api_call(c, "norm_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "norm_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
     const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
     op::norm_into(tensor_arg(self, "self", 0), p, ints_arg(dim, n_dim, "dim", 2), o_keepdim,
                   o_dtype, mutable_arg(dst, "dst", 5));
   });
+}
+tt_status tt_count_nonzero(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                           tt_tensor **out) {
+  return call_for_one<const tt_tensor*, IntsArg>(c, self, IntsArg{dim, n_dim}, out,
+                                                 op_count_nonzero);
+}
+tt_status tt_aminmax(tt_ctx *c, const tt_tensor *self, const tt_aminmax_opts *opts, tt_tensor **min,
+                     tt_tensor **max) {
+  clear_out(min);clear_out(max);
+  return api_call(c, "aminmax", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(min, "min", 3);
+    out_arg(max, "max", 4);
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, min, max, op::aminmax(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+  });
+}
+tt_status tt_aminmax_into(tt_ctx *c, const tt_tensor *self, const tt_aminmax_opts *opts,
+                          tt_tensor *dst_min, tt_tensor *dst_max) {
+  return api_call(c, "aminmax_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::aminmax_into(tensor_arg(self, "self", 0), o_dim, o_keepdim,
+                     mutable_arg(dst_min, "dst_min", 3), mutable_arg(dst_max, "dst_max", 4));
+  });
+}
+tt_status tt_std_mean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                      const tt_std_mean_opts *opts, tt_tensor **std, tt_tensor **mean) {
+  clear_out(std);clear_out(mean);
+  return api_call(c, "std_mean", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(std, "std", 4);
+    out_arg(mean, "mean", 5);
+    check_opts(opts, 2);
+    const double o_correction = opts_has(opts, 0) ? double(opts->correction) : double(1.0);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, std, mean, op::std_mean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                                      o_correction, o_keepdim));
+  });
+}
+tt_status tt_nansum(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                    const tt_nansum_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nansum", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    give(ctx, out, op::nansum(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                              o_keepdim, o_dtype));
+  });
+}
+tt_status tt_nansum_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                         const tt_nansum_opts *opts, tt_tensor *dst) {
+  return api_call(c, "nansum_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    op::nansum_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim, o_dtype,
+                    mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_nanmean(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                     const tt_nanmean_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nanmean", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    give(ctx, out, op::nanmean(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1),
+                               o_keepdim, o_dtype));
+  });
+}
+tt_status tt_nanmean_into(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
+                          const tt_nanmean_opts *opts, tt_tensor *dst) {
+  return api_call(c, "nanmean_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 1) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    op::nanmean_into(tensor_arg(self, "self", 0), ints_arg(dim, n_dim, "dim", 1), o_keepdim,
+                     o_dtype, mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_cov(tt_ctx *c, const tt_tensor *self, const tt_cov_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cov", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const int64_t o_correction = opts_has(opts, 0) ? int64_t(opts->correction) : int64_t(1);
+    const Tensor* o_fweights = opts_has(opts, 1) ? optional_arg(opts->fweights, "fweights", 2)
+        : nullptr;
+    const Tensor* o_aweights = opts_has(opts, 2) ? optional_arg(opts->aweights, "aweights", 3)
+        : nullptr;
+    give(ctx, out, op::cov(tensor_arg(self, "self", 0), o_correction, o_fweights, o_aweights));
+  });
+}
+tt_status tt_corrcoef(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_corrcoef);
+}
+tt_status tt_dist(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, double p,
+                  tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, double>(c, self, other, p, out, op_dist);
+}
+tt_status tt_pairwise_distance(tt_ctx *c, const tt_tensor *x1, const tt_tensor *x2,
+                               const tt_pairwise_distance_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "pairwise_distance", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(2.0);
+    const double o_eps = opts_has(opts, 1) ? double(opts->eps) : double(1e-6);
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, out, op::pairwise_distance(tensor_arg(x1, "x1", 0), tensor_arg(x2, "x2", 1), o_p,
+                                         o_eps, o_keepdim));
+  });
+}
+tt_status tt_cosine_similarity(tt_ctx *c, const tt_tensor *x1, const tt_tensor *x2,
+                               const tt_cosine_similarity_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cosine_similarity", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(1);
+    const double o_eps = opts_has(opts, 1) ? double(opts->eps) : double(1e-8);
+    give(ctx, out, op::cosine_similarity(tensor_arg(x1, "x1", 0), tensor_arg(x2, "x2", 1), o_dim,
+                                         o_eps));
+  });
+}
+tt_status tt_normalize(tt_ctx *c, const tt_tensor *input, const tt_normalize_opts *opts,
+                       tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "normalize", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(2.0);
+    const int64_t o_dim = opts_has(opts, 1) ? int64_t(opts->dim) : int64_t(1);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-12);
+    give(ctx, out, op::normalize(tensor_arg(input, "input", 0), o_p, o_dim, o_eps));
+  });
+}
+tt_status tt_normalize_into(tt_ctx *c, const tt_tensor *input, const tt_normalize_opts *opts,
+                            tt_tensor *dst) {
+  return api_call(c, "normalize_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(2.0);
+    const int64_t o_dim = opts_has(opts, 1) ? int64_t(opts->dim) : int64_t(1);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-12);
+    op::normalize_into(tensor_arg(input, "input", 0), o_p, o_dim, o_eps,
+                       mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_renorm(tt_ctx *c, const tt_tensor *self, double p, int64_t dim, double maxnorm,
+                    tt_tensor **out) {
+  return call_for_one<const tt_tensor*, double, int64_t, double>(c, self, p, dim, maxnorm, out,
+      op_renorm);
+}
+tt_status tt_renorm_(tt_ctx *c, tt_tensor *self, double p, int64_t dim, double maxnorm) {
+  return call_for_none<tt_tensor*, double, int64_t, double>(c, self, p, dim, maxnorm, op_renorm_);
+}
+tt_status tt_renorm_into(tt_ctx *c, const tt_tensor *self, double p, int64_t dim, double maxnorm,
+                         tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, int64_t, double, tt_tensor*>(c, self, p, dim,
+      maxnorm, dst, op_renorm_into);
+}
+tt_status tt_cdist(tt_ctx *c, const tt_tensor *x1, const tt_tensor *x2, const tt_cdist_opts *opts,
+                   tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cdist", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(2.0);
+    const int64_t o_compute_mode = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->compute_mode, "compute_mode", 3, kCdistModeValues)) : int64_t(0);
+    give(ctx, out, op::cdist(tensor_arg(x1, "x1", 0), tensor_arg(x2, "x2", 1), o_p,
+                             o_compute_mode));
+  });
+}
+tt_status tt_pdist(tt_ctx *c, const tt_tensor *self, const tt_pdist_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "pdist", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(2.0);
+    give(ctx, out, op::pdist(tensor_arg(self, "self", 0), o_p));
+  });
+}
+tt_status tt_trace(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_trace);
 }

@@ -8,7 +8,7 @@ using namespace TT_NS;
 tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size, int64_t n_size,
                          const tt_interpolate_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "interpolate", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "interpolate", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 10);
     check_opts(opts, 8);
     const Opt<double> o_scale_factor = opts_has(opts, 0) ? Opt<double>(opts->scale_factor)
@@ -23,9 +23,9 @@ tt_status tt_interpolate(tt_ctx *c, const tt_tensor *input, const int64_t *size,
     const Opt<double> o_scale_d = opts_has(opts, 5) ? Opt<double>(opts->scale_d) : Opt<double>();
     const Opt<double> o_scale_h = opts_has(opts, 6) ? Opt<double>(opts->scale_h) : Opt<double>();
     const Opt<double> o_scale_w = opts_has(opts, 7) ? Opt<double>(opts->scale_w) : Opt<double>();
-    give(x, out, op::interpolate(tensor_arg(input, "input", 0),
-                                 int_list_arg(size, n_size, "size", 1), o_scale_factor, o_mode,
-                                 o_align_corners, o_recompute_scale_factor, o_antialias, o_scale_d,
-                                 o_scale_h, o_scale_w));
+    give(ctx, out, op::interpolate(tensor_arg(input, "input", 0),
+                                   int_list_arg(size, n_size, "size", 1), o_scale_factor, o_mode,
+                                   o_align_corners, o_recompute_scale_factor, o_antialias,
+                                   o_scale_d, o_scale_h, o_scale_w));
   });
 }

@@ -8,15 +8,15 @@ using namespace TT_NS;
 tt_status tt_cumsum(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts,
                     tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "cumsum", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cumsum", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    give(x, out, op::cumsum(tensor_arg(self, "self", 0), dim, o_dtype));
+    give(ctx, out, op::cumsum(tensor_arg(self, "self", 0), dim, o_dtype));
   });
 }
 tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts) {
-  return api_call(c, "cumsum_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cumsum_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::cumsum_(mutable_arg(self, "self", 0), dim, o_dtype);
@@ -24,7 +24,7 @@ tt_status tt_cumsum_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumsum_op
 }
 tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumsum_opts *opts,
                          tt_tensor *dst) {
-  return api_call(c, "cumsum_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cumsum_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::cumsum_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
@@ -33,15 +33,15 @@ tt_status tt_cumsum_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt
 tt_status tt_cumprod(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "cumprod", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cumprod", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    give(x, out, op::cumprod(tensor_arg(self, "self", 0), dim, o_dtype));
+    give(ctx, out, op::cumprod(tensor_arg(self, "self", 0), dim, o_dtype));
   });
 }
 tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_opts *opts) {
-  return api_call(c, "cumprod_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cumprod_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::cumprod_(mutable_arg(self, "self", 0), dim, o_dtype);
@@ -49,9 +49,65 @@ tt_status tt_cumprod_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_cumprod_
 }
 tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                           const tt_cumprod_opts *opts, tt_tensor *dst) {
-  return api_call(c, "cumprod_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "cumprod_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::cumprod_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_diff(tt_ctx *c, const tt_tensor *self, int64_t n, int64_t dim,
+                  const tt_diff_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "diff", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Tensor* o_prepend = opts_has(opts, 0) ? optional_arg(opts->prepend, "prepend", 3)
+        : nullptr;
+    const Tensor* o_append = opts_has(opts, 1) ? optional_arg(opts->append, "append", 4) : nullptr;
+    give(ctx, out, op::diff(tensor_arg(self, "self", 0), n, dim, o_prepend, o_append));
+  });
+}
+tt_status tt_diff_into(tt_ctx *c, const tt_tensor *self, int64_t n, int64_t dim,
+                       const tt_diff_opts *opts, tt_tensor *dst) {
+  return api_call(c, "diff_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Tensor* o_prepend = opts_has(opts, 0) ? optional_arg(opts->prepend, "prepend", 3)
+        : nullptr;
+    const Tensor* o_append = opts_has(opts, 1) ? optional_arg(opts->append, "append", 4) : nullptr;
+    op::diff_into(tensor_arg(self, "self", 0), n, dim, o_prepend, o_append,
+                  mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_trapezoid(tt_ctx *c, const tt_tensor *y, const tt_tensor *x,
+                       const tt_trapezoid_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "trapezoid", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Scalar o_dx = opts_has(opts, 0) ? scalar_arg(&opts->dx, "dx", 2) : kScalar<1>;
+    const int64_t o_dim = opts_has(opts, 1) ? int64_t(opts->dim) : int64_t(-1);
+    give(ctx, out, op::trapezoid(tensor_arg(y, "y", 0), optional_arg(x, "x", 1), o_dx, o_dim));
+  });
+}
+tt_status tt_cumulative_trapezoid(tt_ctx *c, const tt_tensor *y, const tt_tensor *x,
+                                  const tt_cumulative_trapezoid_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cumulative_trapezoid", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Scalar o_dx = opts_has(opts, 0) ? scalar_arg(&opts->dx, "dx", 2) : kScalar<1>;
+    const int64_t o_dim = opts_has(opts, 1) ? int64_t(opts->dim) : int64_t(-1);
+    give(ctx, out, op::cumulative_trapezoid(tensor_arg(y, "y", 0), optional_arg(x, "x", 1), o_dx,
+                                            o_dim));
+  });
+}
+tt_status tt_vander(tt_ctx *c, const tt_tensor *x, const tt_vander_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "vander", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Opt<int64_t> o_N = opts_has(opts, 0) ? Opt<int64_t>(opts->N) : Opt<int64_t>();
+    const bool o_increasing = opts_has(opts, 1) ? bool(opts->increasing != 0) : bool(false);
+    give(ctx, out, op::vander(tensor_arg(x, "x", 0), o_N, o_increasing));
   });
 }

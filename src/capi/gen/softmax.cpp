@@ -8,16 +8,16 @@ using namespace TT_NS;
 tt_status tt_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_softmax_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "softmax", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "softmax", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    give(x, out, op::softmax(tensor_arg(self, "self", 0), dim, o_dtype));
+    give(ctx, out, op::softmax(tensor_arg(self, "self", 0), dim, o_dtype));
   });
 }
 tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                           const tt_softmax_opts *opts, tt_tensor *dst) {
-  return api_call(c, "softmax_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "softmax_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::softmax_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));
@@ -26,26 +26,26 @@ tt_status tt_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
 tt_status tt_softmin(tt_ctx *c, const tt_tensor *input, int64_t dim, const tt_softmin_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "softmin", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "softmin", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    give(x, out, op::softmin(tensor_arg(input, "input", 0), dim, o_dtype));
+    give(ctx, out, op::softmin(tensor_arg(input, "input", 0), dim, o_dtype));
   });
 }
 tt_status tt_log_softmax(tt_ctx *c, const tt_tensor *self, int64_t dim,
                          const tt_log_softmax_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "log_softmax", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "log_softmax", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
-    give(x, out, op::log_softmax(tensor_arg(self, "self", 0), dim, o_dtype));
+    give(ctx, out, op::log_softmax(tensor_arg(self, "self", 0), dim, o_dtype));
   });
 }
 tt_status tt_log_softmax_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
                               const tt_log_softmax_opts *opts, tt_tensor *dst) {
-  return api_call(c, "log_softmax_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "log_softmax_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
     op::log_softmax_into(tensor_arg(self, "self", 0), dim, o_dtype, mutable_arg(dst, "dst", 3));

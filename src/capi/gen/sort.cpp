@@ -8,19 +8,20 @@ using namespace TT_NS;
 tt_status tt_sort(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts, tt_tensor **values,
                   tt_tensor **indices) {
   clear_out(values);clear_out(indices);
-  return api_call(c, "sort", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sort", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(values, "values", 4);
     out_arg(indices, "indices", 5);
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_descending = opts_has(opts, 1) ? bool(opts->descending != 0) : bool(false);
     const bool o_stable = opts_has(opts, 2) ? bool(opts->stable != 0) : bool(false);
-    give(x, values, indices, op::sort(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable));
+    give(ctx, values, indices, op::sort(tensor_arg(self, "self", 0), o_dim, o_descending,
+                                        o_stable));
   });
 }
 tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opts,
                        tt_tensor *dst_values, tt_tensor *dst_indices) {
-  return api_call(c, "sort_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "sort_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_descending = opts_has(opts, 1) ? bool(opts->descending != 0) : bool(false);
@@ -33,31 +34,32 @@ tt_status tt_sort_into(tt_ctx *c, const tt_tensor *self, const tt_sort_opts *opt
 tt_status tt_argsort(tt_ctx *c, const tt_tensor *self, const tt_argsort_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "argsort", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "argsort", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_descending = opts_has(opts, 1) ? bool(opts->descending != 0) : bool(false);
     const bool o_stable = opts_has(opts, 2) ? bool(opts->stable != 0) : bool(false);
-    give(x, out, op::argsort(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable));
+    give(ctx, out, op::argsort(tensor_arg(self, "self", 0), o_dim, o_descending, o_stable));
   });
 }
 tt_status tt_topk(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts,
                   tt_tensor **values, tt_tensor **indices) {
   clear_out(values);clear_out(indices);
-  return api_call(c, "topk", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "topk", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(values, "values", 5);
     out_arg(indices, "indices", 6);
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_largest = opts_has(opts, 1) ? bool(opts->largest != 0) : bool(true);
     const bool o_sorted = opts_has(opts, 2) ? bool(opts->sorted != 0) : bool(true);
-    give(x, values, indices, op::topk(tensor_arg(self, "self", 0), k, o_dim, o_largest, o_sorted));
+    give(ctx, values, indices, op::topk(tensor_arg(self, "self", 0), k, o_dim, o_largest,
+                                        o_sorted));
   });
 }
 tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_topk_opts *opts,
                        tt_tensor *dst_values, tt_tensor *dst_indices) {
-  return api_call(c, "topk_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "topk_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 3);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
     const bool o_largest = opts_has(opts, 1) ? bool(opts->largest != 0) : bool(true);
@@ -70,7 +72,7 @@ tt_status tt_topk_into(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_top
 tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self,
                           const tt_searchsorted_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "searchsorted", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "searchsorted", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
@@ -78,14 +80,14 @@ tt_status tt_searchsorted(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_
     const int64_t o_side = opts_has(opts, 2) ? int64_t(enum_arg(opts->side, "side", 4, kSideValues))
         : int64_t(0);
     const Tensor* o_sorter = opts_has(opts, 3) ? optional_arg(opts->sorter, "sorter", 5) : nullptr;
-    give(x, out, op::searchsorted(tensor_arg(sorted_sequence, "sorted_sequence", 0),
-                                  tensor_arg(self, "self", 1), o_out_int32, o_right, o_side,
-                                  o_sorter));
+    give(ctx, out, op::searchsorted(tensor_arg(sorted_sequence, "sorted_sequence", 0),
+                                    tensor_arg(self, "self", 1), o_out_int32, o_right, o_side,
+                                    o_sorter));
   });
 }
 tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, const tt_tensor *self,
                                const tt_searchsorted_opts *opts, tt_tensor *dst) {
-  return api_call(c, "searchsorted_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "searchsorted_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 4);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
@@ -100,18 +102,18 @@ tt_status tt_searchsorted_into(tt_ctx *c, const tt_tensor *sorted_sequence, cons
 tt_status tt_bucketize(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries,
                        const tt_bucketize_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "bucketize", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "bucketize", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 2);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
-    give(x, out, op::bucketize(tensor_arg(self, "self", 0), tensor_arg(boundaries, "boundaries", 1),
-                               o_out_int32, o_right));
+    give(ctx, out, op::bucketize(tensor_arg(self, "self", 0),
+                                 tensor_arg(boundaries, "boundaries", 1), o_out_int32, o_right));
   });
 }
 tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *boundaries,
                             const tt_bucketize_opts *opts, tt_tensor *dst) {
-  return api_call(c, "bucketize_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "bucketize_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 2);
     const bool o_out_int32 = opts_has(opts, 0) ? bool(opts->out_int32 != 0) : bool(false);
     const bool o_right = opts_has(opts, 1) ? bool(opts->right != 0) : bool(false);
@@ -122,7 +124,7 @@ tt_status tt_bucketize_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *b
 tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts,
                     tt_tensor **values, tt_tensor **inverse, tt_tensor **counts) {
   clear_out(values);clear_out(inverse);clear_out(counts);
-  return api_call(c, "unique", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "unique", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(values, "values", 5);
     out_arg(inverse, "inverse", 6);
     out_arg(counts, "counts", 7);
@@ -131,7 +133,13 @@ tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts
     const bool o_return_inverse = opts_has(opts, 1) ? bool(opts->return_inverse != 0) : bool(false);
     const bool o_return_counts = opts_has(opts, 2) ? bool(opts->return_counts != 0) : bool(false);
     const Opt<int64_t> o_dim = opts_has(opts, 3) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
-    give(x, values, inverse, counts, op::unique(tensor_arg(self, "self", 0), o_sorted,
-                                                o_return_inverse, o_return_counts, o_dim));
+    give(ctx, values, inverse, counts, op::unique(tensor_arg(self, "self", 0), o_sorted,
+                                                  o_return_inverse, o_return_counts, o_dim));
   });
+}
+tt_status tt_msort(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_msort);
+}
+tt_status tt_msort_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_msort_into);
 }

@@ -259,15 +259,15 @@ tt_status tt_trunc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
 }
 tt_status tt_round(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "round", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "round", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const int64_t o_decimals = opts_has(opts, 0) ? int64_t(opts->decimals) : int64_t(0);
-    give(x, out, op::round(tensor_arg(self, "self", 0), o_decimals));
+    give(ctx, out, op::round(tensor_arg(self, "self", 0), o_decimals));
   });
 }
 tt_status tt_round_(tt_ctx *c, tt_tensor *self, const tt_round_opts *opts) {
-  return api_call(c, "round_", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "round_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_decimals = opts_has(opts, 0) ? int64_t(opts->decimals) : int64_t(0);
     op::round_(mutable_arg(self, "self", 0), o_decimals);
@@ -275,7 +275,7 @@ tt_status tt_round_(tt_ctx *c, tt_tensor *self, const tt_round_opts *opts) {
 }
 tt_status tt_round_into(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts,
                         tt_tensor *dst) {
-  return api_call(c, "round_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "round_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_decimals = opts_has(opts, 0) ? int64_t(opts->decimals) : int64_t(0);
     op::round_into(tensor_arg(self, "self", 0), o_decimals, mutable_arg(dst, "dst", 2));

@@ -48,37 +48,37 @@ tt_status tt_detach(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_slice(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_slice_opts *opts,
                    tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "slice", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "slice", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const Opt<int64_t> o_start = opts_has(opts, 0) ? Opt<int64_t>(opts->start) : Opt<int64_t>();
     const Opt<int64_t> o_end = opts_has(opts, 1) ? Opt<int64_t>(opts->end) : Opt<int64_t>();
     const int64_t o_step = opts_has(opts, 2) ? int64_t(opts->step) : int64_t(1);
-    give(x, out, op::slice(tensor_arg(self, "self", 0), dim, o_start, o_end, o_step));
+    give(ctx, out, op::slice(tensor_arg(self, "self", 0), dim, o_start, o_end, o_step));
   });
 }
 tt_status tt_as_strided(tt_ctx *c, const tt_tensor *self, const int64_t *size, int64_t n_size,
                         const int64_t *stride, int64_t n_stride, const tt_as_strided_opts *opts,
                         tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "as_strided", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "as_strided", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 1);
     const Opt<int64_t> o_storage_offset = opts_has(opts, 0) ? Opt<int64_t>(opts->storage_offset)
         : Opt<int64_t>();
-    give(x, out, op::as_strided(tensor_arg(self, "self", 0), ints_arg(size, n_size, "size", 1),
-                                ints_arg(stride, n_stride, "stride", 2), o_storage_offset));
+    give(ctx, out, op::as_strided(tensor_arg(self, "self", 0), ints_arg(size, n_size, "size", 1),
+                                  ints_arg(stride, n_stride, "stride", 2), o_storage_offset));
   });
 }
 tt_status tt_flatten(tt_ctx *c, const tt_tensor *self, const tt_flatten_opts *opts,
                      tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "flatten", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "flatten", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 3);
     check_opts(opts, 2);
     const int64_t o_start_dim = opts_has(opts, 0) ? int64_t(opts->start_dim) : int64_t(0);
     const int64_t o_end_dim = opts_has(opts, 1) ? int64_t(opts->end_dim) : int64_t(-1);
-    give(x, out, op::flatten(tensor_arg(self, "self", 0), o_start_dim, o_end_dim));
+    give(ctx, out, op::flatten(tensor_arg(self, "self", 0), o_start_dim, o_end_dim));
   });
 }
 tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int64_t *sizes,
@@ -89,10 +89,10 @@ tt_status tt_unflatten(tt_ctx *c, const tt_tensor *self, int64_t dim, const int6
 tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts, tt_tensor **outs,
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "unbind", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "unbind", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
-    give_list(x, outs, cap, n_outs, op::unbind(tensor_arg(self, "self", 0), o_dim));
+    give_list(ctx, outs, cap, n_outs, op::unbind(tensor_arg(self, "self", 0), o_dim));
   });
 }
 tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start, int64_t length,
@@ -103,13 +103,13 @@ tt_status tt_narrow(tt_ctx *c, const tt_tensor *self, int64_t dim, int64_t start
 tt_status tt_diagonal(tt_ctx *c, const tt_tensor *self, const tt_diagonal_opts *opts,
                       tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "diagonal", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "diagonal", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
     const int64_t o_dim1 = opts_has(opts, 1) ? int64_t(opts->dim1) : int64_t(0);
     const int64_t o_dim2 = opts_has(opts, 2) ? int64_t(opts->dim2) : int64_t(1);
-    give(x, out, op::diagonal(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
+    give(ctx, out, op::diagonal(tensor_arg(self, "self", 0), o_offset, o_dim1, o_dim2));
   });
 }
 tt_status tt_ravel(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
@@ -123,8 +123,8 @@ tt_status tt_broadcast_to(tt_ctx *c, const tt_tensor *self, const int64_t *size,
 tt_status tt_broadcast_tensors(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                                tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "broadcast_tensors", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs,
+  return api_call(c, "broadcast_tensors", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs,
               op::broadcast_tensors(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
 }
@@ -139,8 +139,8 @@ tt_status tt_atleast_1d(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_atleast_1d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "atleast_1d_list", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs,
+  return api_call(c, "atleast_1d_list", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs,
               op::atleast_1d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
 }
@@ -150,8 +150,8 @@ tt_status tt_atleast_2d(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_atleast_2d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "atleast_2d_list", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs,
+  return api_call(c, "atleast_2d_list", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs,
               op::atleast_2d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
 }
@@ -161,8 +161,8 @@ tt_status tt_atleast_3d(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_atleast_3d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
-  return api_call(c, "atleast_3d_list", [=]([[maybe_unused]] Ctx& x) {
-    give_list(x, outs, cap, n_outs,
+  return api_call(c, "atleast_3d_list", [=]([[maybe_unused]] Ctx& ctx) {
+    give_list(ctx, outs, cap, n_outs,
               op::atleast_3d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
 }
@@ -192,20 +192,20 @@ tt_status tt_select_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *s
 tt_status tt_slice_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
                            const tt_slice_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "slice_scatter", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "slice_scatter", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 6);
     check_opts(opts, 4);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
     const Opt<int64_t> o_start = opts_has(opts, 1) ? Opt<int64_t>(opts->start) : Opt<int64_t>();
     const Opt<int64_t> o_end = opts_has(opts, 2) ? Opt<int64_t>(opts->end) : Opt<int64_t>();
     const int64_t o_step = opts_has(opts, 3) ? int64_t(opts->step) : int64_t(1);
-    give(x, out, op::slice_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1), o_dim,
-                                   o_start, o_end, o_step));
+    give(ctx, out, op::slice_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1), o_dim,
+                                     o_start, o_end, o_step));
   });
 }
 tt_status tt_slice_scatter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
                                 const tt_slice_scatter_opts *opts, tt_tensor *dst) {
-  return api_call(c, "slice_scatter_into", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "slice_scatter_into", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 4);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
     const Opt<int64_t> o_start = opts_has(opts, 1) ? Opt<int64_t>(opts->start) : Opt<int64_t>();
@@ -218,13 +218,13 @@ tt_status tt_slice_scatter_into(tt_ctx *c, const tt_tensor *self, const tt_tenso
 tt_status tt_diagonal_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
                               const tt_diagonal_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);
-  return api_call(c, "diagonal_scatter", [=]([[maybe_unused]] Ctx& x) {
+  return api_call(c, "diagonal_scatter", [=]([[maybe_unused]] Ctx& ctx) {
     out_arg(out, "out", 5);
     check_opts(opts, 3);
     const int64_t o_offset = opts_has(opts, 0) ? int64_t(opts->offset) : int64_t(0);
     const int64_t o_dim1 = opts_has(opts, 1) ? int64_t(opts->dim1) : int64_t(0);
     const int64_t o_dim2 = opts_has(opts, 2) ? int64_t(opts->dim2) : int64_t(1);
-    give(x, out, op::diagonal_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1),
-                                      o_offset, o_dim1, o_dim2));
+    give(ctx, out, op::diagonal_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1),
+                                        o_offset, o_dim1, o_dim2));
   });
 }

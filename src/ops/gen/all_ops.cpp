@@ -26,9 +26,18 @@ constinit OpInfo* const all_ops[] = {
     &op_add_scalar.info,
     &op_add_scalar_.info,
     &op_add_scalar_into.info,
+    &op_addbmm.info,
+    &op_addbmm_.info,
+    &op_addbmm_into.info,
     &op_addmm.info,
     &op_addmm_.info,
     &op_addmm_into.info,
+    &op_addmv.info,
+    &op_addmv_.info,
+    &op_addmv_into.info,
+    &op_addr.info,
+    &op_addr_.info,
+    &op_addr_into.info,
     &op_adjoint.info,
     &op_all.info,
     &op_all_dim.info,
@@ -37,6 +46,8 @@ constinit OpInfo* const all_ops[] = {
     &op_amax_into.info,
     &op_amin.info,
     &op_amin_into.info,
+    &op_aminmax.info,
+    &op_aminmax_into.info,
     &op_any.info,
     &op_any_dim.info,
     &op_any_dim_into.info,
@@ -46,6 +57,7 @@ constinit OpInfo* const all_ops[] = {
     &op_argmin.info,
     &op_argmin_into.info,
     &op_argsort.info,
+    &op_argwhere.info,
     &op_as_strided.info,
     &op_as_strided_scatter.info,
     &op_asin.info,
@@ -71,6 +83,7 @@ constinit OpInfo* const all_ops[] = {
     &op_baddbmm.info,
     &op_baddbmm_.info,
     &op_baddbmm_into.info,
+    &op_bartlett_window.info,
     &op_batch_norm.info,
     &op_batch_norm_backward.info,
     &op_bernoulli.info,
@@ -114,6 +127,7 @@ constinit OpInfo* const all_ops[] = {
     &op_bitwise_xor_scalar.info,
     &op_bitwise_xor_scalar_.info,
     &op_bitwise_xor_scalar_into.info,
+    &op_blackman_window.info,
     &op_block_diag.info,
     &op_bmm.info,
     &op_bmm_into.info,
@@ -124,9 +138,11 @@ constinit OpInfo* const all_ops[] = {
     &op_cartesian_prod.info,
     &op_cat.info,
     &op_cat_into.info,
+    &op_cdist.info,
     &op_ceil.info,
     &op_ceil_.info,
     &op_ceil_into.info,
+    &op_chain_matmul.info,
     &op_chunk.info,
     &op_clamp.info,
     &op_clamp_.info,
@@ -155,20 +171,27 @@ constinit OpInfo* const all_ops[] = {
     &op_convolution.info,
     &op_convolution_backward.info,
     &op_copy_.info,
+    &op_corrcoef.info,
     &op_cos.info,
     &op_cos_.info,
     &op_cos_into.info,
     &op_cosh.info,
     &op_cosh_.info,
     &op_cosh_into.info,
+    &op_cosine_similarity.info,
+    &op_count_nonzero.info,
+    &op_cov.info,
+    &op_cross.info,
     &op_cross_entropy.info,
     &op_cross_entropy_backward.info,
+    &op_cross_into.info,
     &op_cumprod.info,
     &op_cumprod_.info,
     &op_cumprod_into.info,
     &op_cumsum.info,
     &op_cumsum_.info,
     &op_cumsum_into.info,
+    &op_cumulative_trapezoid.info,
     &op_detach.info,
     &op_diag.info,
     &op_diag_embed.info,
@@ -177,6 +200,9 @@ constinit OpInfo* const all_ops[] = {
     &op_diagonal.info,
     &op_diagonal_backward.info,
     &op_diagonal_scatter.info,
+    &op_diff.info,
+    &op_diff_into.info,
+    &op_dist.info,
     &op_div.info,
     &op_div_.info,
     &op_div_floor.info,
@@ -285,6 +311,8 @@ constinit OpInfo* const all_ops[] = {
     &op_gt_scalar.info,
     &op_gt_scalar_.info,
     &op_gt_scalar_into.info,
+    &op_hamming_window.info,
+    &op_hann_window.info,
     &op_hardsigmoid.info,
     &op_hardsigmoid_.info,
     &op_hardsigmoid_backward.info,
@@ -316,12 +344,20 @@ constinit OpInfo* const all_ops[] = {
     &op_index_put_.info,
     &op_index_select.info,
     &op_index_select_into.info,
+    &op_inner.info,
+    &op_inner_into.info,
     &op_instance_norm.info,
     &op_interpolate.info,
+    &op_isclose.info,
     &op_isfinite.info,
+    &op_isin.info,
+    &op_isin_into.info,
     &op_isinf.info,
     &op_isnan.info,
+    &op_kaiser_window.info,
     &op_kl_div.info,
+    &op_kron.info,
+    &op_kron_into.info,
     &op_l1_loss.info,
     &op_layer_norm.info,
     &op_layer_norm_backward.info,
@@ -367,6 +403,7 @@ constinit OpInfo* const all_ops[] = {
     &op_logsigmoid.info,
     &op_logsigmoid_backward.info,
     &op_logsigmoid_into.info,
+    &op_logspace.info,
     &op_logsumexp.info,
     &op_logsumexp_into.info,
     &op_lt.info,
@@ -380,6 +417,8 @@ constinit OpInfo* const all_ops[] = {
     &op_masked_fill_.info,
     &op_masked_fill_tensor.info,
     &op_masked_fill_tensor_.info,
+    &op_masked_scatter.info,
+    &op_masked_scatter_.info,
     &op_masked_select.info,
     &op_masked_select_into.info,
     &op_matmul.info,
@@ -411,6 +450,8 @@ constinit OpInfo* const all_ops[] = {
     &op_mm_into.info,
     &op_movedim.info,
     &op_mse_loss.info,
+    &op_msort.info,
+    &op_msort_into.info,
     &op_mul.info,
     &op_mul_.info,
     &op_mul_into.info,
@@ -421,6 +462,10 @@ constinit OpInfo* const all_ops[] = {
     &op_multinomial_into.info,
     &op_mv.info,
     &op_mv_into.info,
+    &op_nanmean.info,
+    &op_nanmean_into.info,
+    &op_nansum.info,
+    &op_nansum_into.info,
     &op_narrow.info,
     &op_narrow_copy.info,
     &op_narrow_copy_into.info,
@@ -448,6 +493,7 @@ constinit OpInfo* const all_ops[] = {
     &op_nll_loss_backward.info,
     &op_nonzero.info,
     &op_nonzero_into.info,
+    &op_nonzero_static.info,
     &op_norm.info,
     &op_norm_into.info,
     &op_normal.info,
@@ -458,6 +504,8 @@ constinit OpInfo* const all_ops[] = {
     &op_normal_size.info,
     &op_normal_std.info,
     &op_normal_std_into.info,
+    &op_normalize.info,
+    &op_normalize_into.info,
     &op_nuclear_norm.info,
     &op_nuclear_norm_into.info,
     &op_one_hot.info,
@@ -468,6 +516,8 @@ constinit OpInfo* const all_ops[] = {
     &op_pad.info,
     &op_pad_indexed.info,
     &op_pad_indexed_backward.info,
+    &op_pairwise_distance.info,
+    &op_pdist.info,
     &op_permute.info,
     &op_pow.info,
     &op_pow_.info,
@@ -481,6 +531,8 @@ constinit OpInfo* const all_ops[] = {
     &op_prod.info,
     &op_prod_dim.info,
     &op_prod_dim_into.info,
+    &op_put.info,
+    &op_put_.info,
     &op_rand.info,
     &op_rand_like.info,
     &op_randint.info,
@@ -504,6 +556,9 @@ constinit OpInfo* const all_ops[] = {
     &op_remainder_scalar.info,
     &op_remainder_scalar_.info,
     &op_remainder_scalar_into.info,
+    &op_renorm.info,
+    &op_renorm_.info,
+    &op_renorm_into.info,
     &op_repeat.info,
     &op_repeat_interleave.info,
     &op_repeat_interleave_tensor.info,
@@ -593,6 +648,7 @@ constinit OpInfo* const all_ops[] = {
     &op_stack_into.info,
     &op_std.info,
     &op_std_into.info,
+    &op_std_mean.info,
     &op_sub.info,
     &op_sub_.info,
     &op_sub_into.info,
@@ -605,8 +661,10 @@ constinit OpInfo* const all_ops[] = {
     &op_sum_to_size.info,
     &op_svd.info,
     &op_t.info,
+    &op_take.info,
     &op_take_along_dim.info,
     &op_take_along_dim_into.info,
+    &op_take_into.info,
     &op_tan.info,
     &op_tan_.info,
     &op_tan_into.info,
@@ -617,6 +675,8 @@ constinit OpInfo* const all_ops[] = {
     &op_tensor_split.info,
     &op_tensor_split_indices.info,
     &op_tensor_split_tensor.info,
+    &op_tensordot.info,
+    &op_tensordot_into.info,
     &op_threshold_backward.info,
     &op_tile.info,
     &op_to.info,
@@ -624,7 +684,9 @@ constinit OpInfo* const all_ops[] = {
     &op_to_dtype.info,
     &op_topk.info,
     &op_topk_into.info,
+    &op_trace.info,
     &op_transpose.info,
+    &op_trapezoid.info,
     &op_tril.info,
     &op_tril_.info,
     &op_tril_indices.info,
@@ -641,12 +703,16 @@ constinit OpInfo* const all_ops[] = {
     &op_unfold.info,
     &op_uniform_.info,
     &op_unique.info,
+    &op_unravel_index.info,
     &op_unsqueeze.info,
     &op_upsample2d.info,
     &op_upsample2d_backward.info,
+    &op_vander.info,
     &op_var.info,
     &op_var_into.info,
     &op_var_mean.info,
+    &op_vdot.info,
+    &op_vdot_into.info,
     &op_view.info,
     &op_view_as_complex.info,
     &op_view_as_real.info,
@@ -660,7 +726,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeros.info,
     &op_zeros_like.info,
 };
-constinit const int64_t num_all_ops = 653;
+constinit const int64_t num_all_ops = 719;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -985,16 +1051,23 @@ constinit const char manifest_packed[] =
         "\254result\300bool;\335\300nonzero.\205\327xor\206\327xor\204\327xor(\213\203\214\230\203"
         "\236\222\347\202\215\210\327xor\200\216\211Tests whether exactly "
         "one\225two\247\300nonzero,\212. "
-        "\254result\300bool;\335\300nonzero.\205conv1d\206conv1d\204conv1d(\232\203\214\245\203"
-        "\214\362\203?\220\214\330\224\237\2411\214\255\224\237\2410\214\326\224\237\2411\214group"
-        "s\224\342\2411)\201\"conv\202\210conv1d\200\216\211Computes a 1-D \356 "
-        "(cross-correlation)\225signals.\205conv1d_\255\206conv1d\204conv1d_\255(\232\203\214\245"
-        "\203\214\255\224Str\214\362\203?\220\214\330\224\237\2411\214\326\224\237\2411\214groups"
-        "\224\342\2411)\201\"conv\202\210conv1d_\255\200\216\211Computes a 1-D \356\214like "
-        "conv1d\214\266 \233\255 given by "
+        "\254result\300bool;\335\300nonzero.\205isclose\206isclose\204isclose(\213\203\214\230\203"
+        "\214rtol\224\246\2411e-5\214atol\224\246\2411e-8\214equal_nan\224\227\236\222\347\202\210"
+        "isclose\200\216\211Tests |\213 - \230| <= atol + rtol |\230|\214elementwise. "
+        "Infinities\323close if "
+        "they\323equal.\205isin\206isin\204isin(elements\203\214test_elements\203\214assume_unique"
+        "\224\227\214invert\224\227\236\222\347\202\243\210isin\200\216\211Tests\367\272\251 "
+        "whether it\300among test_elements.\335\300among "
+        "none.\205conv1d\206conv1d\204conv1d(\232\203\214\245\203\214\362\203?\220\214\330\224\237"
+        "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202\210"
+        "conv1d\200\216\211C"
+    "omputes a 1-D \356 (cross-correlation)\225signals.\205conv1d_\255\206conv1d\204conv1d_\255("
+        "\232\203\214\245\203\214\255\224Str\214\362\203?\220\214\330\224\237\2411\214\326\224\237"
+        "\2411\214groups\224\342\2411)\201\"conv\202\210conv1d_\255\200\216\211Computes a 1-D "
+        "\356\214like conv1d\214\266 \233\255 given by "
         "name.\205conv2d\206conv2d\204conv2d(\232\203\214\245\203\214\362\203?\220\214\330\224\237"
-        "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411"
-    ")\201\"conv\202\210conv2d\200\216\211Computes a 2-D \356 (cross-correlation)\225images. "
+        "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202\210"
+        "conv2d\200\216\211Computes a 2-D \356 (cross-correlation)\225images. "
         "\254result\300channels_last if \232 or \245 "
         "is.\205conv2d_\255\206conv2d\204conv2d_\255(\232\203\214\245\203\214\255\224Str\214\362"
         "\203?\220\214\330\224\237\2411\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202"
@@ -1037,14 +1110,14 @@ constinit const char manifest_packed[] =
         "\202\210contiguous\200\216\211Returns \213 it\213 if it\300contiguous in row-major "
         "order\214else a row-major "
         "\351.\205zero_\206zero_\204zero_(\213\203!\273()\222\351\202\210zero_\200\223\211Sets "
-        "every\251\225\213\3700.\205fill_\206fill_\204fill_(\213\203!\214\334\224\244\273()\222"
-        "\351\202\210fill\360_\240fill\361_\240fill\226_\200\223\211Sets "
+        "every\251\225\213\3700.\205fill_\206fill_\204fill_(\213\203!\214\334\224\244\273("
+    ")\222\351\202\210fill\360_\240fill\361_\240fill\226_\200\223\211Sets "
         "every\251\225\213\370\334.\205empty\206empty\204empty(\276\224\371\214\252\224\277\220"
         "\214\274\224\322\220)\201\374\202\210empty\200\216\211Returns an uninitialized "
         "\331.\205zeros\206zeros\204zeros(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
         "\201\374\202\210zeros\200\216\211Returns a \331 filled \266 "
-        "0.\205ones\206ones\204ones(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
-    "\201\374\202\210ones\200\216\211Returns a \331 filled \266 "
+        "0.\205ones\206ones\204ones(\276\224\371\214\252\224\277\220\214\274\224\322\220)\201\374"
+        "\202\210ones\200\216\211Returns a \331 filled \266 "
         "1.\205full\206full\204full(\276\224\371\214fill_\334\224\244\214\252\224\277\220\214\274"
         "\224\322\220)\201\374\202\210full\360\240full\361\240full\226\200\216\211Returns a \331 "
         "filled \266 fill_\334.\205arange\206arange\204arange(start\224\244\214end\224\244\214step"
@@ -1076,9 +1149,30 @@ constinit const char manifest_packed[] =
         "\224\342\2410\214\252\224\277\220\214\274\224\322\220)\201\374\202\210triu_\262\200\216"
         "\211Returns \233\262\225\233upper triangle\225a matrix in row-major "
         "order\224\233rows\214then "
-        "\233columns.\205gather\206gather\204gather(\213\203\214\250\224\336\214\234\203)\201\""
-        "\234\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i][j]][j]"
-        "\367\250 0\214and likewise\367\230\235. \254result has "
+        "\233columns.\205logspace\206logspace\204logspace(start\224\244\214end\224\244\214steps"
+        "\224\342\214base\224\246\24110.0\214\252\224\277\220\214\274\224\322\220)\201\374\202\210"
+        "logspace\200\216\211Returns base\370\233powers\225`steps` evenly spaced \334s from "
+        "start\370end\214both "
+        "included.\205hann_window\206hann_window\204hann_window(window_length\224\342\214periodic"
+        "\224\344\241true\214\252\224\277\220\214\274\224\322\220)\201\374\202\210hann_window\200"
+        "\216\211Returns a Hann window\2240.5 - 0.5 cos(2 pi i / "
+        "n).\205hamming_window\206hamming_window\204hamming_window(window_length\224\342\214period"
+        "ic\224\344\241true\214\355\224\246\2410.54\214beta\224\246\2410.46\214\252\224\277\220"
+        "\214\274\224\322\220)\201\374\202\210hamming_window\200\216\211Returns a Hamming "
+        "window\224\355 - beta cos(2 pi i / "
+        "n).\205blackman_window\206blackman_window\204blackman_window(window_length\224\342\214per"
+        "iodic\224\344\241true\214\252\224\277\220\214\274\224\322\220)\201\374\202\210blackman_wi"
+        "ndow\200\216\211Returns a Blackman window\2240.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi "
+        "i / n).\205bartlett_window\206bartlett_window\204bartlett_window(window_length\224\342"
+        "\214periodic\224\344\241t"
+    "rue\214\252\224\277\220\214\274\224\322\220)\201\374\202\210bartlett_window\200\216\211Return"
+        "s a Bartlett window\2241 - |2 i / n - "
+        "1|.\205kaiser_window\206kaiser_window\204kaiser_window(window_length\224\342\214periodic"
+        "\224\344\241true\214beta\224\246\24112.0\214\252\224\277\220\214\274\224\322\220)\201\374"
+        "\202\210kaiser_window\200\216\211Returns a Kaiser window\224I0(beta sqrt(1 - (2 i / n - "
+        "1)^2)) / I0(beta).\205gather\206gather\204gather(\213\203\214\250\224\336\214\234\203)"
+        "\201\"\234\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i]["
+        "j]][j]\367\250 0\214and likewise\367\230\235. \254result has "
         "\233\373\225\234.\205\306_add\206\306_add\204\306_add(\213\203\214\250\224\336\214\234"
         "\203\214src\203)\201\"\234\202\"_\"\210\306_add\200\223\211Returns a "
         "\351\225\213\370which src\300added\366\250\224out[\234[i][j]][j] += src[i][j]\367\250 "
@@ -1097,11 +1191,10 @@ constinit const char manifest_packed[] =
         "?\220)\201\"\234\202\210embedding\200\223\211Looks up \233rows\225\245 at \262. "
         "\254result has \233\373\225\262 followed by "
         "features.\205\365_\325\206\365_\325\204\365_\325(\213\203\214factor\203)\201\"\234\202"
-        "\221\207\211\205\306\206\306\204\306("
-    "\213\203\214\250\224\336\214\234\203\214src\203\214\316\224Enum<Scatter>\241\\\"none\\\")\201"
-        "\"\234\202\215\210\306\200\216\211Returns a \351\225\213 \266 src "
-        "written\366\250\224out[\234[i][j]][j]\241src[i][j]\367\250 0\214and "
-        "likewise\367\230\235. If positions repeat\214it\300undefined which "
+        "\221\207\211\205\306\206\306\204\306(\213\203\214\250\224\336\214\234\203\214src\203\214"
+        "\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\200\216\211Returns a "
+        "\351\225\213 \266 src written\366\250\224out[\234[i][j]][j]\241src[i][j]\367\250 "
+        "0\214and likewise\367\230\235. If positions repeat\214it\300undefined which "
         "\334\300written.\205\306_\334\206\306\204\306_\334(\213\203\214\250\224\336\214\234\203"
         "\214\334\224\244\214\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\360"
         "\240\306\361\240\306\226\200\216\211Returns a \351\225\213 \266 \334 written at all "
@@ -1122,9 +1215,9 @@ constinit const char manifest_packed[] =
         "by \262. \262\253\213 broadcast in "
         "\233\230\235.\205masked_\376\206masked_\376\204masked_\376(\213\203\214mask\203)\201\""
         "\234\202\243\210masked_\376\200\216\211Returns "
-        "\233elements\225\213\304mask\300true\214as a 1-D \331. \213\253mask "
-        "broadcast.\205nonzero\206nonzero\204nonzero(\213\203\273\270\222\234\202\243\210nonzero"
-        "\200\216\211Returns \233\262\225\233nonzero\247\224an int64 \331\225\373 "
+        "\233elements\225\213\304mask\300true\214as a 1-D \331. \213\253mask broadca"
+    "st.\205nonzero\206nonzero\204nonzero(\213\203\273\270\222\234\202\243\210nonzero\200\216\211R"
+        "eturns \233\262\225\233nonzero\247\224an int64 \331\225\373 "
         "(number\225elements\214\213.n\250)\214in row-major "
         "order.\205one_hot\206one_hot\204one_hot(\213\203\214num_classes\224\342\241-1\273\270\222"
         "\234\202\210one_hot\200\216\211Encodes \272 class as num_classes \334s\2241 at "
@@ -1142,27 +1235,43 @@ constinit const char manifest_packed[] =
         "\233\252\225\213.\205\340_\331\206\340\204\340_\331(\213\203\214mask\203\214\334\203)\201"
         "\"\234\202\"_\"\210\340\200\216\211Replaces \233elements\225\213\304mask\300true by a "
         "0-\250 \331\214which also receives a "
-        "\325.\205nuclear_\275\206nuclear_\275\204nuclear_\275(\213\203\214\250\224\336s\241[]\214"
-        "keep\250\224\227)\201\"linalg\202\243\210nuclear_\275\200\216\211Computes \233nuclear "
-        "\275\214\233sum\225\233singular \334s\214of \233matrices in two\235. "
+        "\325.\205take\206take\204take(\213\203\214\234\203)\201\"\234\202\243\210take\200\216\211"
+        "Selects\247\225\233flattened "
+        "\331.\205put\206put\204put(\213\203\214\234\203\214source\203\214accumulate\224\227)\201"
+        "\"\234\202\"_\"\210put\200\216\211Returns a \351\225\213 \266 \233elements\225source "
+        "written at positions\225\233flattened "
+        "\331.\205masked_\306\206masked_\306\204masked_\306(\213\203\214mask\203\214source\203)"
+        "\201\"\234\202\"_\"\210masked_\306\200\216\211Replaces "
+        "\233elements\225\213\304mask\300true by \233elements\225source\214in "
+        "order.\205argwhere\206argwhere\204argwhere(\213\203\273\270\222\234\202\210argwhere\200"
+        "\216\211Returns \233\262\225\233nonzero\247. It\300nonzero by NumPy's "
+        "name.\205nonzero_static\206nonzero_static\204nonzero_static(\213\203\214\276\224\342\214f"
+        "ill_\334\224\342\241-1\273\270\222\234\202\210nonzero_static\200\216\211Returns "
+        "\233\262\225\233first `\276` nonzero\247\214in row-major "
+        "order.\205unravel_\234\206unravel_\234\204unravel_\234(\262\203\214\373\224Shape\273Tenso"
+        "r[]\222\234\202\210unravel_\234\200\216\211Converts positions in a flattened array\225a "
+        "\373 into one \234 per "
+        "\250\352.\205nuclear_\275\206nuclear_\275\204nuclear_\275(\213\203\214\250\224\336s\241[]"
+        "\214keep\250\224\227)\201\"linalg\202\243\210nuclear_\275\200\216\211Computes "
+        "\233nuclear \275\214\233sum\225\233singular \334s\214of \233matrices in two\235. "
         "It\300nan\367matrices \266\335 or "
         "inf.\205\264nuclear_\275\206\264nuclear_\275\204\264nuclear_\275(\213\203\273(\275\203"
         "\214polar\203)\222linalg\202\221\207\211\205svd\206svd\204svd(\213\203\273(u\203\214s\203"
         "\214vh\203)\222linalg\202\221\207\211\205absolute\257\206absolute\257\204absolute\257("
-        "\213\203\214\230\203)"
-    "\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217\204absolute\257\217\307"
-        "\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205squared\257\206squared\257\204"
-        "squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205smooth\257\206smooth\257"
-        "\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205smooth"
-        "\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203\214\230\203\214beta\224"
-        "\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204huber\257(\213\203\214\230"
-        "\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217\206huber\257\217\204hub"
-        "er\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211"
-        "\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305\203)\201\"\301\202\221"
-        "\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy\217\307\203\214\213\203"
-        "\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204l1_\301(\232\203\214\305"
-        "\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301\202\210l1_\301\200\216"
-        "\211Computes |\232 - \305|,\212\214and \316s "
+        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217"
+        "\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205square"
+        "d\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205sm"
+        "ooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202"
+        "\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203"
+        "\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204hube"
+        "r\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
+        "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
+        "\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305"
+        "\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_"
+    "entropy\217\204\332_entropy\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211"
+        "\205l1_\301\206l1_\301\204l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\""
+        "\214\245\203?\220)\201\"\301\202\210l1_\301\200\216\211Computes |\232 - "
+        "\305|,\212\214and \316s "
         "it.\205mse_\301\206mse_\301\204mse_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263"
         "\\\"\214\245\203?\220)\201\"\301\202\210mse_\301\200\216\211Computes (\232 - "
         "\305)^2,\212\214and \316s "
@@ -1199,9 +1308,9 @@ constinit const char manifest_packed[] =
         "\224\342\214\357\224\313\273(\301\203\214lse\224\375\214row_\245\224\375)\222\301\202\221"
         "\207\211\205\256\217\206\256\217\204\256\217\307\203\214\232\203\214\305\203\214lse\203"
         "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\350\206\350\204"
-        "\350(\213\203\214\230\203)"
-    "\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D operand\300a row (\213) or a "
-        "column (\230)\214and its \250\352\300dropped from \233result; leading\235\323a "
+        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D "
+        "operand\300a row (\213) or a column (\230)\214and its \250\352\300dropped from "
+        "\233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
@@ -1209,10 +1318,10 @@ constinit const char manifest_packed[] =
         "\"\350\202\221\207\211\205addmm\206addmm\204addmm(\213\203\214mat1\203\214mat2\203\214bet"
         "a\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210addmm\200\223\211Computes beta "
         "* \213 + \355 * (mat1 @ mat2). \213 broadcasts; it\300ignored\214including\335\214if "
-        "beta\3000.\205baddbmm\206baddbmm\204baddbmm(\213\203\214batch1\203\214batch2\203\214beta"
-        "\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210baddbmm\200\223\211Computes "
-        "beta * \213 + \355 * (batch1 @ batch2)\367batches\225matrices. \213 broadcasts; "
-        "it\300ignored\214including\335\214if "
+        "beta\3000.\205baddbmm\206baddbmm\204baddbmm(\213\203\214b"
+    "atch1\203\214batch2\203\214beta\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210baddb"
+        "mm\200\223\211Computes beta * \213 + \355 * (batch1 @ batch2)\367batches\225matrices. "
+        "\213 broadcasts; it\300ignored\214including\335\214if "
         "beta\3000.\205mm\206mm\204mm(\213\203\214mat2\203)\201\"\350\202\243\210mm\200\216\211Com"
         "putes \233product\225two "
         "matrices.\205bmm\206bmm\204bmm(\213\203\214mat2\203)\201\"\350\202\243\210bmm\200\216\211"
@@ -1226,11 +1335,35 @@ constinit const char manifest_packed[] =
         "vec2[j].\205einsum\206einsum\204einsum(equation\224Str\214operands\203[])\201\"\350\202"
         "\210einsum\200\216\211Sums "
         "products\225\233elements\225operands\366\233\250\352s\345equation specifies\214in "
-        "Einstein notation.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203"
-        "!?\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214training\224\227\214"
-        "momentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Ba"
-        "tch \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel "
-        "(\250\352 1). In training\214\263\253\364\323those\225\233batch\214and "
+        "Einstein notation.\205addmv\206addmv\204addmv(\213\203\214mat\203\214vec\203\214beta\224"
+        "\244\2411\214\355\224\244\2411)\201\"\350\202\215\210addmv\200\216\211Computes beta * "
+        "\213 + \355 * (mat @ vec). \213 broadcasts; it\300ignored\214including\335\214if "
+        "beta\3000.\205addr\206addr\204addr(\213\203\214vec1\203\214vec2\203\214beta\224\244\2411"
+        "\214\355\224\244\2411)\201\"\350\202\215\210addr\200\216\211Computes beta * \213 + \355 "
+        "* outer(vec1\214vec2). \213 broadcasts; it\300ignored\214including\335\214if "
+        "beta\3000.\205addbmm\206addbmm\204addbmm(\213\203\214batch1\203\214batch2\203\214beta\224"
+        "\244\2411\214\355\224\244\2411)\201\"\350\202\215\210addbmm\200\216\211Computes beta * "
+        "\213 + \355 * \233sum\225\233products batch1[i] @ batch2[i]. \213 broadcasts; "
+        "it\300ignored\214including\335\214if "
+        "beta\3000.\205vdot\206vdot\204vdot(\213\203\214\230\203)\201\"\350\202\243\210vdot\200"
+        "\216\211Computes \233dot product\225two vectors\214of which "
+        "\233first\300conjugated.\205inner\206inner\204inner(\213\203\214\230\203)\201\"\350\202"
+        "\243\210inner\200\216\211Computes \233dot products\225\233last\235. If an "
+        "operand\3000-\250\214\233operands\323multiplied.\205\331dot\206\331dot\204\331dot(\213"
+        "\203\214\230\203\214\250s_\213\224\336s\214\250s_\230\224\336s)\201\"\350\202\243\210\331"
+        "dot\200\216\211Sums \233products\225\233elements over\235\225both operands\214paired in "
+        "order.\205kron\206kron\204kron(\213\203\214\230\203)\201\"\350\202\243\210kron\200\216"
+        "\211Computes \233Kronecker product\224\272\251\225\213 times \230\214as "
+        "blocks.\205cross\206cross\204cross(\213\203\214\230\203\214\250\224\336?\220)\201\"\350"
+        "\202\243\210cross\200\216\211Computes \233cross "
+        "products\225vectors\2253\247\366\250.\205chain_\350\206chain_\350\204chain_\350(matrices"
+        "\203[])\201\"\350\202\210chain_\350\200\216\211Computes \233product\225several matrices "
+        "in \233order\345needs \233fewest "
+        "multiplications.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!?"
+        "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214training\224\227\214mo"
+        "mentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Batc"
+        "h \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel (\250\352 "
+        "1). In training\214\263\253\364\323those\225\233batch\214and "
         "running_\263\253running_var\323updated; \230wise these "
         "two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?"
         "\214\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246"
@@ -1238,9 +1371,10 @@ constinit const char manifest_packed[] =
         "\217\204batch_\275\217\307\203\214\232\203\214\245\203?\214stats\203\214training\224\344"
         "\214eps\224\246\214want_\232\224\344\214want_\245\224\344\214want_\362\224\344\273(d\232"
         "\203\214d\245\203\214d\362\203)\222\275\202\221\207\211\205group_\275\206group_\275\204gr"
-        "oup_\275(\232\203\214num_groups\224\342\214\245\203?\220\214\362\203?\220\214eps\224\246"
-        "\2411e-5)\201\"\275\202\210group_\275\200\216\211Group \275alization\224(x - \263) / "
-        "sqrt(\364 + eps) * \245 + \362\214\266 \263\253\364 over C / num_groups channels\225\272 "
+        "oup_\275(\232\203\214n"
+    "um_groups\224\342\214\245\203?\220\214\362\203?\220\214eps\224\246\2411e-5)\201\"\275\202\210"
+        "group_\275\200\216\211Group \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + "
+        "\362\214\266 \263\253\364 over C / num_groups channels\225\272 "
         "sample.\205instance_\275\206instance_\275\204instance_\275(\232\203\214running_\263\203!?"
         "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214use_\232_stats\224\344"
         "\241true\214momentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210instance_"
@@ -1251,10 +1385,10 @@ constinit const char manifest_packed[] =
         "two\323used.\205rms_\275\206rms_\275\204rms_\275(\232\203\214\275alized_\373\224Shape\214"
         "\245\203?\220\214eps\224\246?\220)\201\"\275\202\210rms_\275\200\216\211Root \263 square "
         "\275alization\224x / sqrt(\263(x^2) + eps) * \245 over "
-        "\233last\235.\205layer_\275\206layer_\275\204layer_\275(\232\203\214\275al"
-    "ized_\373\224Shape\214\245\203?\220\214\362\203?\220\214eps\224\246\2411e-5)\201\"\275\202"
-        "\210layer_\275\200\223\211Layer \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + "
-        "\362 over \233last\235\214\266 \233\362ed "
+        "\233last\235.\205layer_\275\206layer_\275\204layer_\275(\232\203\214\275alized_\373\224Sh"
+        "ape\214\245\203?\220\214\362\203?\220\214eps\224\246\2411e-5)\201\"\275\202\210layer_\275"
+        "\200\223\211Layer \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362 over "
+        "\233last\235\214\266 \233\362ed "
         "\364.\205\264layer_\275\206\264layer_\275\204\264layer_\275(\232\203\214\275alized_\373"
         "\224Shape\214\245\203?\214\362\203?\214eps\224\246\273(out\203\214\263\224\375\214rstd"
         "\224\375)\222\275\202\221\207\211\205layer_\275\217\206layer_\275\217\204layer_\275\217"
@@ -1287,8 +1421,8 @@ constinit const char manifest_packed[] =
         "\233flattened\235.\205\271\343\260\217\206\271\343\260\217\204\271\343\260\217\307\203"
         "\214\213\203\214\354\276\224\237)\201\"pool\202\221\207\211\205avg\317\206avg\317\204avg"
         "\317(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214ceil_mod"
-        "e\224\227\214count_include_pad\224\344\241true)\201\"pool\202\210avg\317\200\216\211Retur"
-        "ns \233\263\225\272 window\225\233last "
+        "e\224\227\214count_include_pad\224\344\241true)\201\"poo"
+    "l\202\210avg\317\200\216\211Returns \233\263\225\272 window\225\233last "
         "\250\352.\205avg\260\206avg\260\204avg\260(\213\203\214kernel_\276\224\237\214\330\224"
         "\237\220\214\255\224\237\2410\214ceil_mode\224\227\214count_include_pad\224\344\241true"
         "\214divisor_override\224\342?\220)\201\"pool\202\210avg\260\200\223\211Returns "
@@ -1302,10 +1436,9 @@ constinit const char manifest_packed[] =
         "\237)\201\"pool\202\210\271avg\260\200\223\211Divides \233last two\235 evenly into "
         "\354\276 windows\253returns "
         "\233\263\225\272.\205\271avg\260\217\206\271avg\260\217\204\271avg\260\217\307\203\214"
-        "\213\203\214\354\276\224\237)"
-    "\201\"pool\202\221\207\211\205rand\206rand\204rand(\276\224\371\214\252\224\277\220\214\274"
-        "\224\322\220\214\303\224\302\220)\201\"\315\202\210rand\200\216\211Returns "
-        "\315\324\214uniformly distributed in "
+        "\213\203\214\354\276\224\237)\201\"pool\202\221\207\211\205rand\206rand\204rand(\276\224"
+        "\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\"\315\202\210rand"
+        "\200\216\211Returns \315\324\214uniformly distributed in "
         "[0\2141).\205randn\206randn\204randn(\276\224\371\214\252\224\277\220\214\274\224\322\220"
         "\214\303\224\302\220)\201\"\315\202\210randn\200\216\211Returns \315\324 from "
         "\233standard \275al distribution. \254parts\225complex\324 have \364 1/2 "
@@ -1340,10 +1473,10 @@ constinit const char manifest_packed[] =
         "\201\"\315\202\243\210\275al_std\200\223\211Draws from \275al distributions \266 one "
         "\263\253\233given \377s.\205\275al_\276\206\275al\204\275al_\276(\263\224\246\214std\224"
         "\246\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
-        "\315\202\210\275al_\276\200\216\211Draws from a \275al "
-        "distribution.\205\275al_\206\275al_\204\275al_(\213\203!\214\263\224\246\2410.0\214std"
-        "\224\246\2411.0\214\303\224\302\220\273()\222\315\202\210\275al_\200\223\211Fills \213 "
-        "\266 \315\324 from a \275al "
+        "\315\202\210\275al_\276\200\216\211D"
+    "raws from a \275al distribution.\205\275al_\206\275al_\204\275al_(\213\203!\214\263\224\246"
+        "\2410.0\214std\224\246\2411.0\214\303\224\302\220\273()\222\315\202\210\275al_\200\223"
+        "\211Fills \213 \266 \315\324 from a \275al "
         "distribution.\205uniform_\206uniform_\204uniform_(\213\203!\214low\224\246\2410.0\214high"
         "\224\246\2411.0\214\303\224\302\220\273()\222\315\202\210uniform_\200\223\211Fills \213 "
         "\266 \315\324\214uniformly distributed in "
@@ -1354,9 +1487,8 @@ constinit const char manifest_packed[] =
         "out\203\214mask\224\344Tensor)\222\315\202\221\207\211\205mask_\365\206mask_\365\204mask_"
         "\365(\213\203\214mask\203\214\365\224\246)\201\"\315\202\221\207\211\205dropout\206dropou"
         "t\204dropout(\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)"
-        "\201\"\315\202\"_\"\210d"
-    "ropout\200\216\211Zeroes \272\251 \266 probability p\253\365s \233\230s by 1 / (1 - p). "
-        "Returns \232 it\213 if p\3000 or "
+        "\201\"\315\202\"_\"\210dropout\200\216\211Zeroes \272\251 \266 probability p\253\365s "
+        "\233\230s by 1 / (1 - p). Returns \232 it\213 if p\3000 or "
         "train\300false.\205randperm\206randperm\204randperm(n\224\342\214\252\224\277\220\214\274"
         "\224\322\220\214\303\224\302\220)\201\"\315\202\210randperm\200\216\211Returns a \315 "
         "permutation\225\233integers 0 \\u2026 n - "
@@ -1393,8 +1525,8 @@ constinit const char manifest_packed[] =
         "any\251\300nonzero. \254result\300bool\214or "
         "uint8\367uint8.\205all\206all\204all(\213\203\236\222\316\202\210all\200\216\211Tests "
         "whether all\247\323nonzero. \254result\300bool\214or "
-        "uint8\367uint8.\205all_\250\206all\204all_\250(\213\203\214\250\224\336s\214keep\250\224"
-        "\227\236\222\316\202\243\210all_\250\200\216\211Tests over \250 whether "
+        "uint8\367uint8.\205all_\250\206all\204all_\250(\213\203\214\250\224\336s"
+    "\214keep\250\224\227\236\222\316\202\243\210all_\250\200\216\211Tests over \250 whether "
         "all\247\323nonzero. \254result\300bool\214or "
         "uint8\367uint8.\205a\343\206a\343\204a\343(\213\203\214\250\224\336s\241[]\214keep\250"
         "\224\227)\201\"\316\202\243\210a\343\200\223\211Returns \233\343ima over \250;\335 if "
@@ -1407,9 +1539,10 @@ constinit const char manifest_packed[] =
         "\266out overflow. \342egers\323converted\370float32.\205var\206var\204var(\213\203\214"
         "\250\224\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227)\201\"\316\202\243"
         "\210var\200\216\211Computes \364s over \250\224\233sum\225\233squared distances from "
-        "\233\263\214divided by n - correction.\205std\206std\204std(\213\203\214\250\224\336s"
-    "\241[]\214correction\224\246\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\216\211"
-        "Computes \377s over \250\224\233square roots\225var. "
+        "\233\263\214divided by n - "
+        "correction.\205std\206std\204std(\213\203\214\250\224\336s\241[]\214correction\224\246"
+        "\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\216\211Computes \377s over "
+        "\250\224\233square roots\225var. "
         "\254\325\3000\304\233\364\3000.\205var_\263\206var_\263\204var_\263(\213\203\214\250\224"
         "\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227\273(var\203\214\263\203)\222"
         "\316\202\210var_\263\200\216\211Computes \364s\214as var does\214and \263s over "
@@ -1423,11 +1556,54 @@ constinit const char manifest_packed[] =
         "\233first\300taken.\205\275\206\275\204\275(\213\203\214p\224\246\2412.0\214\250\224\336s"
         "\241[]\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210\275\200\223\211Comp"
         "utes \233vector \275 sum(|x|^p)^(1/p) over \250. p\2410 counts nonzero\247; inf\253-inf "
-        "give \233\343imum\253minimum\225|x|.\205interpolate\206interpolate\204interpolate(\232"
-        "\203\214\276\224\237\220\214\365_factor\224\246?\220\214mode\224Enum<\342erpolation>\241"
-        "\\\"nearest\\\"\214align_corners\224\344?\220\214recompute_\365_factor\224\344?\220\214an"
-        "tialias\224\227\214\365_d\224\246?\220\214\365_h\224\246?\220\214\365_w\224\246?\220)\201"
-        "\"re\276\202\210interpolate\200\216\211Re\276s \233spatial\235\225\232\370`\276` or by "
+        "give \233\343imum\253minimum\225|x|.\205count_nonzero\206count_nonzero\204count_nonzero("
+        "\213\203\214\250\224\336s\241[]\273\270\222\316\202\210count_nonzero\200\216\211Counts "
+        "\233nonzero\247 over "
+        "\250.\205amin\343\206amin\343\204amin\343(\213\203\214\250\224\336?\220\214keep\250\224"
+        "\227\273(min\203\214\343\203)\222\316\202\243\210amin\343\200\216\211Returns "
+        "\233minima\253\233\343ima over \250;\335 if any\251\300nan. Equal extremes share "
+        "\233\325 equally.\205std_\263\206std_\263\204std_\263(\213\203\214\250\224\336s\241[]\214"
+        "correction\224\246\2411.0\214keep\250\224\227\273(std\203\214\263\203)\222\316\202\210std"
+        "_\263\200\216\211Computes \377s\214as std does\214and \263s over "
+        "\250.\205nansum\206nansum\204nansum(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
+        "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums over \250 in "
+        "which\335 counts as "
+        "0.\205nan\263\206nan\263\204nan\263(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
+        "\214\252\224\277\220)\201\"\316\202\243\210nan\263\200\216\211Computes \263s over "
+        "\250\225\233elements "
+        "that\323not\335.\205cov\206cov\204cov(\213\203\214correction\224\342\2411\214f\245s\203?"
+        "\220\214a\245s\203?\220)\201\"\316\202\210cov\200\216\211Computes "
+        "\233co\364s\225variables\214\233rows\225a matrix; \272 column\300an "
+        "observation.\205corrcoef\206corrcoef\204corrcoef(\213\203)\201\"\316\202\210corrcoef\200"
+        "\216\211Computes Pearson's correlation coefficients\225variables\214\233rows\225a "
+        "matrix; \272 column\300an "
+        "observation.\205dist\206dist\204dist(\213\203\214\230\203\214p\224\246\2412.0)\201\"\316"
+        "\202\210dist\200\216\211Computes \233p-\275\225\213 - \230\214over "
+        "all\247.\205pairwise_distance\206pairwise_distance\204pairwise_distance(x1\203\214x2\203"
+        "\214p\224\246\2412.0\214ep"
+    "s\224\246\2411e-6\214keep\250\224\227)\201\"\316\202\210pairwise_distance\200\216\211Computes"
+        " \233p-\275s\225x1 - x2 + eps over \233last "
+        "\250\352.\205cosine_similarity\206cosine_similarity\204cosine_similarity(x1\203\214x2\203"
+        "\214\250\224\336\2411\214eps\224\246\2411e-8)\201\"\316\202\210cosine_similarity\200\216"
+        "\211Computes \233cosines\225\233angles between vectors\366\250\224their dot product "
+        "divided by their lengths.\205\275alize\206\275alize\204\275alize(\232\203\214p\224\246"
+        "\2412.0\214\250\224\336\2411\214eps\224\246\2411e-12)\201\"\316\202\243\210\275alize\200"
+        "\216\211Divides vectors\366\250 by their "
+        "p-\275s.\205re\275\206re\275\204re\275(\213\203\214p\224\246\214\250\224\336\214\343\275"
+        "\224\246)\201\"\316\202\215\210re\275\200\216\211Scales every slice\225\250 whose p-\275 "
+        "exceeds \343\275 to\345\275.\205cdist\206cdist\204cdist(x1\203\214x2\203\214p\224\246\241"
+        "2.0\214compute_mode\224Enum<CdistMode>\241\\\"use_mm_for_euclid_dist_if_necessary\\\")"
+        "\201\"\316\202\210cdist\200\216\211Computes \233p-\275 distances between \272 "
+        "row\225x1\253\272 row\225x2.\205pdist\206pdist\204pdist(\213\203\214p\224\246\2412.0)\201"
+        "\"\316\202\210pdist\200\216\211Computes \233p-\275 distances between every two rows\225a "
+        "matrix\214in \233order\225\233upper "
+        "triangle.\205trace\206trace\204trace(\213\203)\201\"\316\202\210trace\200\216\211Computes"
+        " \233sum\225\233main \353\225a "
+        "matrix.\205interpolate\206interpolate\204interpolate(\232\203\214\276\224\237\220\214\365"
+        "_factor\224\246?\220\214mode\224Enum<\342erpolation>\241\\\"nearest\\\"\214align_corners"
+        "\224\344?\220\214recompute_\365_factor\224\344?\220\214antialias\224\227\214\365_d\224"
+        "\246?\220\214\365_h\224\246?\220\214\365_w\224\246?\220)\201\"re\276\202\210interpolate"
+        "\200\216\211Re\276s \233spatial\235\225\232\370`\276` or by "
         "\365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371\214mode"
         "\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202\221\207"
         "\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Shape\214"
@@ -1436,15 +1612,27 @@ constinit const char manifest_packed[] =
         "\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
         "sums\366\250.\205cumprod\206cumprod\204cumprod(\213\203\214\250\224\336\214\252\224\277"
         "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulative "
-        "products\366\250.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)"
-        "\201\"\265\202\243\210\265\200\216\211Computes exp(x) / sum(exp(x))\366\250\214\266out "
+        "products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-"
+        "1\214prepend\203?\220\214append\203?\220)\201\"scan\202\243\210diff\200\216\211Computes "
+        "\233n-th differences\225neighbours\366\250. "
+        "\344\247\323\347d.\205trapezoid\206trapezoid\204trapezoid(y\203\214x\203?\220\214dx\224"
+        "\244\2411\214\250\224\336\241-1)\201\"scan\202\210trapezoid\200\216\211\342egrates "
+        "y\366\250 by \233trapezoidal "
+        "rule.\205cumulative_trapezoid\206cumulative_trapezoid\204cumulative_trapezoid(y\203\214x"
+        "\203?\220\214dx\224\244\2411\214\250\224\336\241-1)\201\"scan\202\210cumulative_trapezoid"
+        "\200\216\211\342egrates y\366\250 by \233trapezoidal rule\214up\370\272 "
+        "point.\205vander\206vander\204vander(x\203\214N\224\342?\220\214increasing\224\227)\201\""
+        "scan\202\210vander\200\216\211Returns Vandermonde "
+        "matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
+        "first.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)\201\"\265"
+        "\202\243\210\265\200\216\211Computes exp(x) / sum(exp(x))\366\250\214\266out "
         "overflow.\205softmin\206softmin\204softmin(\232\203\214\250\224\336\214\252\224\277\220)"
         "\201\"\265\202\210softmin\200\223\211Computes exp(-x) / sum(exp(-x))\366\250\214\266out "
         "overflow.\205\264\265\206\264\265\204\264\265(\213\203\214\250\224\336)\201\"\265\202\221"
         "\207\211\205\265\217\206\265\217\204\265\217\307\203\214y\203\214\250\224\336)\201\"\265"
         "\202\221\207\211\205log_\265\206log_\265\204log_\265(\213\203\214\250\224\336\214\252\224"
-        "\277\220)\201\"\265\202\243\210log_\265\200\216\211Computes log(\265(x))\366\250\214more "
-        "accurately than \233two functions in "
+        "\277\220)\201\"\265\202\243\210log_\265\200\216\211Computes log(\265(x))\366\250\214m"
+    "ore accurately than \233two functions in "
         "turn.\205\264log_\265\206\264log_\265\204\264log_\265(\213\203\214\250\224\336)\201\"\265"
         "\202\221\207\211\205log_\265\217\206log_\265\217\204log_\265\217\307\203\214y\203\214\250"
         "\224\336)\201\"\265\202\221\207\211\205sort\206sort\204sort(\213\203\214\250\224\336\241-"
@@ -1456,8 +1644,8 @@ constinit const char manifest_packed[] =
         "\233\262\345sort \233elements\366\250. Sorting\300stable\214and\335\300larger than all "
         "\230 \334s.\205topk\206topk\204topk(\213\203\214k\224\342\214\250\224\336\241-1\214\363"
         "\224\344\241true\214sorted\224\344\241true\273(\334s\203\214\262\224\270)\222sort\202\243"
-        "\210topk\200\223\211Returns \233k \363 (or smallest)\247\366\250\214sorte"
-    "d\214\266 their \262.\335\300larger than all \230 "
+        "\210topk\200\223\211Returns \233k \363 (or smallest)\247\366\250\214sorted\214\266 their "
+        "\262.\335\300larger than all \230 "
         "\334s.\205searchsorted\206searchsorted\204searchsorted(sorted_sequence\203\214\213\203"
         "\214out_int32\224\227\214right\224\227\214side\224Enum<Side>\241\\\"none\\\"\214sorter"
         "\203?\220\273\270\222sort\202\243\210searchsorted\200\216\211Finds \233positions in "
@@ -1470,9 +1658,11 @@ constinit const char manifest_packed[] =
         "\224\227\214return_counts\224\227\214\250\224\336?\220\273(\334s\224\375\214inverse\224"
         "\270\214counts\224\270)\222sort\202\210unique\200\216\211Returns \233distinct\247\214or "
         "slices\225\250\214in ascending order. Every\335\300distinct; results that\323not "
-        "requested\323empty.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Comp"
-        "utes e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223"
-        "\211Computes \233natural logarithm\214elementwise; "
+        "requested\323empty.\205msort\206msort\204msort(\213\203)\201\"sort\202\243\210msort\200"
+        "\216\211Sorts \233elements\366\233first \250\352 in ascending order.\335\300larger than "
+        "all \230 \334s.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Computes"
+        " e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223\211Com"
+        "putes \233natural logarithm\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205tanh\206tanh\204tanh(\213\203)\201\267\202\215\210tanh"
         "\200\223\211Computes \233hyperbolic "
         "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
@@ -1494,7 +1684,8 @@ constinit const char manifest_packed[] =
         "\200\223\211Computes 1 / "
         "x\214elementwise.\205exp2\206exp2\204exp2(\213\203)\201\267\202\215\210exp2\200\223\211Co"
         "mputes 2^x\214elementwise.\205expm1\206expm1\204expm1(\213\203)\201\267\202\215\210expm1"
-        "\200\223\211Computes exp(x) - 1\214elementwise\214accurately also near "
+        "\200\223\211Computes exp(x) - 1\214elementwise\214a"
+    "ccurately also near "
         "0.\205log2\206log2\204log2(\213\203)\201\267\202\215\210log2\200\223\211Computes "
         "\233logarithm\370base 2\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205log10\206log10\204log10(\213\203)\201\267\202\215\210log"
@@ -1511,10 +1702,9 @@ constinit const char manifest_packed[] =
         "\233arc sine in [-pi/2\214pi/2]\214elementwise;\335 outside "
         "[-1\2141].\205acos\206acos\204acos(\213\203)\201\267\202\215\210acos\200\223\211Computes "
         "\233arc cosine in [0\214pi]\214elementwise;\335 outside "
-        "[-1\2141].\205atan\206atan\204atan(\213\203)\201\267\202\215\210a"
-    "tan\200\223\211Computes \233arc tangent in "
-        "[-pi/2\214pi/2]\214elementwise.\205sinh\206sinh\204sinh(\213\203)\201\267\202\215\210sinh"
-        "\200\223\211Computes \233hyperbolic "
+        "[-1\2141].\205atan\206atan\204atan(\213\203)\201\267\202\215\210atan\200\223\211Computes "
+        "\233arc tangent in [-pi/2\214pi/2]\214elementwise.\205sinh\206sinh\204sinh(\213\203)\201"
+        "\267\202\215\210sinh\200\223\211Computes \233hyperbolic "
         "sine\214elementwise.\205cosh\206cosh\204cosh(\213\203)\201\267\202\215\210cosh\200\223"
         "\211Computes \233hyperbolic "
         "cosine\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202\215\210erf\200\223\211C"
@@ -1549,7 +1739,8 @@ constinit const char manifest_packed[] =
         "swapped.\205t\206t\204t(\213\203)\201\"\320\202\210t\200\216\211Returns "
         "\233transpose\225a matrix as a \320. Tensors \266 fewer than 2\235\323returned as they "
         "are.\205permute\206permute\204permute(\213\203\214\250s\224\336s)\201\"\320\202\210permut"
-        "e\200\223\211Returns a \320 \266 reordered\235\224\250\352 i\225\233\320\300\250\352 "
+        "e\200\223\211Returns a \320 \266 reordered"
+    "\235\224\250\352 i\225\233\320\300\250\352 "
         "\250s[i]\225\213.\205expand\206expand\204expand(\213\203\214\276\224\371)\201\"\320\202"
         "\210expand\200\223\211Returns a \320 in which\235\225\276 1\323expanded\370larger \276s "
         "\266out \351ing. New\235\323added in "
@@ -1565,10 +1756,10 @@ constinit const char manifest_packed[] =
         "\224\371\214\250\224\336\214\234\224Index)\201\"\320\202\221\207\211\205slice\217\206slic"
         "e\217\204slice\217\307\203\214\276\224\371\214\250\224\336\214start\224Index?\214end\224I"
         "ndex?\214step\224\342)\201\"\320\202\221\207\211\205detach\206detach\204detach(\213\203)"
-        "\201\"\320\202\210d"
-    "etach\200\216\211Returns a \320\225\213 that\300detached from \233autograd graph\253requires "
-        "no \325.\205slice\206slice\204slice(\213\203\214\250\224\336\2410\214start\224Index?\220"
-        "\214end\224Index?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a "
+        "\201\"\320\202\210detach\200\216\211Returns a \320\225\213 that\300detached from "
+        "\233autograd graph\253requires no "
+        "\325.\205slice\206slice\204slice(\213\203\214\250\224\336\2410\214start\224Index?\220\214"
+        "end\224Index?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a "
         "\320\225every step-th \234\225\250 from start up to\214but not including\214end. Both "
         "bounds may be \314\253are "
         "clipped\370\233\250\352.\205as_\330d\206as_\330d\204as_\330d(\213\203\214\276\224\371\214"
@@ -1600,8 +1791,8 @@ constinit const char manifest_packed[] =
         "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
         "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
         "as a function.\205broadcast_\331s\206broadcast_\331s\204broadcast_\331s(\331s\203[]\273Te"
-        "nsor[]\222\320\202\210broadcast_\331s\200\216\211Returns "
-        "\320s\225\233\331s\214broadcast\370their common "
+        "nsor[]\222\320\202\210broadc"
+    "ast_\331s\200\216\211Returns \320s\225\233\331s\214broadcast\370their common "
         "\373.\205move\250\206move\250\204move\250(\213\203\214source\224\336s\214destination\224"
         "\336s)\201\"\320\202\210move\250\200\216\211Returns a \320 in which \250\352 source[i] "
         "has become \250\352 destination[i]. \254\230s keep their "
@@ -1616,9 +1807,9 @@ constinit const char manifest_packed[] =
         "becomes a row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atlea"
         "st_3d\200\216\211Returns \213 \266 at least "
         "3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor[]\222"
-        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 "
-    "at least 3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216"
-        "\211Returns \233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
+        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
+        "3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216\211Ret"
+        "urns \233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
         "they\323real.\205narrow_\351\206narrow_\351\204narrow_\351(\213\203\214\250\224\336\214st"
         "art\224Index\214length\224\342)\201\"\320\202\243\210narrow_\351\200\216\211Returns a "
         "\351\225\233\262 start \\u2026 start + length - "
@@ -1636,6 +1827,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[118215];
+char manifest_text[131709];
 
 }  // namespace TT_NS

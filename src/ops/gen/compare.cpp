@@ -230,4 +230,16 @@ void logical_xor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Te
   element_into(spec_logical_xor, dst, {self, other});
 }
 
+// isclose(self: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8, equal_nan: Bool =
+// false) -> BoolTensor
+
+// isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: Bool = false)
+// -> BoolTensor
+void isin_into_impl(Call c, const Tensor& elements, const Tensor& test_elements, bool assume_unique,
+                    bool invert, Tensor& dst) {
+  const auto r = impl::isin(c, elements, test_elements, assume_unique, invert);
+  check_into(dst, *r, Inputs{&elements, &test_elements});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

@@ -40,4 +40,22 @@ namespace TT_NS {
 // triu_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: Device? = None)
 // -> Tensor
 
+// logspace(start: Scalar, end: Scalar, steps: Int, base: Float = 10.0, dtype: DType? = None,
+// device: Device? = None) -> Tensor
+
+// hann_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: Device? =
+// None) -> Tensor
+
+// hamming_window(window_length: Int, periodic: Bool = true, alpha: Float = 0.54, beta: Float =
+// 0.46, dtype: DType? = None, device: Device? = None) -> Tensor
+
+// blackman_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: Device?
+// = None) -> Tensor
+
+// bartlett_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: Device?
+// = None) -> Tensor
+
+// kaiser_window(window_length: Int, periodic: Bool = true, beta: Float = 12.0, dtype: DType? =
+// None, device: Device? = None) -> Tensor
+
 }  // namespace TT_NS

@@ -228,6 +228,8 @@ void logical_or_into_impl(Call c, const Tensor& self, const Tensor& other, Tenso
 TensorRef logical_xor_impl(Call c, const Tensor& self, const Tensor& other);
 void logical_xor__impl(Call c, Tensor& self, const Tensor& other);
 void logical_xor_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+void isin_into_impl(Call c, const Tensor& elements, const Tensor& test_elements, bool assume_unique,
+                    bool invert, Tensor& dst);
 void clone_into_impl(Call c, const Tensor& self, int64_t memory_format, Tensor& dst);
 void gather_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
 void scatter_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
@@ -267,6 +269,9 @@ void where_into_impl(Call c, const Tensor& condition, const Tensor& self, const 
 TensorRef masked_fill_impl(Call c, const Tensor& self, const Tensor& mask, const Scalar& value);
 void masked_fill__impl(Call c, Tensor& self, const Tensor& mask, const Scalar& value);
 void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& value);
+void take_into_impl(Call c, const Tensor& self, const Tensor& index, Tensor& dst);
+void put__impl(Call c, Tensor& self, const Tensor& index, const Tensor& source, bool accumulate);
+void masked_scatter__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& source);
 void nuclear_norm_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 TensorRef absolute_difference_impl(Call c, const Tensor& self, const Tensor& other);
 TensorRef absolute_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self,
@@ -295,6 +300,25 @@ void bmm_into_impl(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst);
 void mv_into_impl(Call c, const Tensor& self, const Tensor& vec, Tensor& dst);
 void dot_into_impl(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst);
 void outer_into_impl(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst);
+void addmv__impl(Call c, Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                 const Scalar& alpha);
+void addmv_into_impl(Call c, const Tensor& self, const Tensor& mat, const Tensor& vec,
+                     const Scalar& beta, const Scalar& alpha, Tensor& dst);
+void addr__impl(Call c, Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                const Scalar& alpha);
+void addr_into_impl(Call c, const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                    const Scalar& beta, const Scalar& alpha, Tensor& dst);
+void addbmm__impl(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                  const Scalar& beta, const Scalar& alpha);
+void addbmm_into_impl(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                      const Scalar& beta, const Scalar& alpha, Tensor& dst);
+void vdot_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+void inner_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+void tensordot_into_impl(Call c, const Tensor& self, const Tensor& other, Ints dims_self,
+                         Ints dims_other, Tensor& dst);
+void kron_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+void cross_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<int64_t> dim,
+                     Tensor& dst);
 TensorRef layer_norm_impl(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                           const Tensor* bias, double eps);
 void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tensor& dst);
@@ -332,10 +356,22 @@ void prod_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, D
 void argmin_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst);
 void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype,
                     Tensor& dst);
+void aminmax_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst_min,
+                       Tensor& dst_max);
+void nansum_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst);
+void nanmean_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                       Tensor& dst);
+void normalize_into_impl(Call c, const Tensor& input, double p, int64_t dim, double eps,
+                         Tensor& dst);
+void renorm__impl(Call c, Tensor& self, double p, int64_t dim, double maxnorm);
+void renorm_into_impl(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
+                      Tensor& dst);
 void cumsum__impl(Call c, Tensor& self, int64_t dim, Dtype dtype);
 void cumsum_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 void cumprod__impl(Call c, Tensor& self, int64_t dim, Dtype dtype);
 void cumprod_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
+void diff_into_impl(Call c, const Tensor& self, int64_t n, int64_t dim, const Tensor* prepend,
+                    const Tensor* append, Tensor& dst);
 void softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 TensorRef softmin_impl(Call c, const Tensor& input, int64_t dim, Dtype dtype);
 void log_softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
@@ -348,6 +384,7 @@ void searchsorted_into_impl(Call c, const Tensor& sorted_sequence, const Tensor&
                             Tensor& dst);
 void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32,
                          bool right, Tensor& dst);
+void msort_into_impl(Call c, const Tensor& self, Tensor& dst);
 TensorRef exp_impl(Call c, const Tensor& self);
 void exp__impl(Call c, Tensor& self);
 void exp_into_impl(Call c, const Tensor& self, Tensor& dst);

@@ -76,6 +76,10 @@ TensorTriple attention_backward(Call c, const Tensor& grad, const Tensor& query,
                                 const Rng& rng);
 TensorRef attention_keep(Call c, const Tensor& query, int64_t keys, double dropout_p,
                          const Rng& rng);
+TensorRef isclose(Call c, const Tensor& self, const Tensor& other, double rtol, double atol,
+                  bool equal_nan);
+TensorRef isin(Call c, const Tensor& elements, const Tensor& test_elements, bool assume_unique,
+               bool invert);
 TensorRef conv1d(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride,
                  Ints padding, Ints dilation, int64_t groups);
 TensorRef conv1d_padding(Call c, const Tensor& input, const Tensor& weight, Str padding,
@@ -131,6 +135,18 @@ TensorRef tril_indices(Call c, int64_t row, int64_t col, int64_t offset, Dtype d
                        Opt<Device> device);
 TensorRef triu_indices(Call c, int64_t row, int64_t col, int64_t offset, Dtype dtype,
                        Opt<Device> device);
+TensorRef logspace(Call c, const Scalar& start, const Scalar& end, int64_t steps, double base,
+                   Dtype dtype, Opt<Device> device);
+TensorRef hann_window(Call c, int64_t window_length, bool periodic, Dtype dtype,
+                      Opt<Device> device);
+TensorRef hamming_window(Call c, int64_t window_length, bool periodic, double alpha, double beta,
+                         Dtype dtype, Opt<Device> device);
+TensorRef blackman_window(Call c, int64_t window_length, bool periodic, Dtype dtype,
+                          Opt<Device> device);
+TensorRef bartlett_window(Call c, int64_t window_length, bool periodic, Dtype dtype,
+                          Opt<Device> device);
+TensorRef kaiser_window(Call c, int64_t window_length, bool periodic, double beta, Dtype dtype,
+                        Opt<Device> device);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor& src);
@@ -163,6 +179,13 @@ TensorRef one_hot(Call c, const Tensor& self, int64_t num_classes);
 TensorRef tril(Call c, const Tensor& self, int64_t diagonal);
 TensorRef triu(Call c, const Tensor& self, int64_t diagonal);
 TensorRef masked_fill_tensor(Call c, const Tensor& self, const Tensor& mask, const Tensor& value);
+TensorRef take(Call c, const Tensor& self, const Tensor& index);
+TensorRef put(Call c, const Tensor& self, const Tensor& index, const Tensor& source,
+              bool accumulate);
+TensorRef masked_scatter(Call c, const Tensor& self, const Tensor& mask, const Tensor& source);
+TensorRef argwhere(Call c, const Tensor& self);
+TensorRef nonzero_static(Call c, const Tensor& self, int64_t size, int64_t fill_value);
+TensorList unravel_index(Call c, const Tensor& indices, Ints shape);
 TensorRef nuclear_norm(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorPair native_nuclear_norm(Call c, const Tensor& self);
 TensorTriple svd(Call c, const Tensor& self);
@@ -208,6 +231,19 @@ TensorRef mv(Call c, const Tensor& self, const Tensor& vec);
 TensorRef dot(Call c, const Tensor& self, const Tensor& tensor);
 TensorRef outer(Call c, const Tensor& self, const Tensor& vec2);
 TensorRef einsum(Call c, Str equation, TensorSpan operands);
+TensorRef addmv(Call c, const Tensor& self, const Tensor& mat, const Tensor& vec,
+                const Scalar& beta, const Scalar& alpha);
+TensorRef addr(Call c, const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+               const Scalar& beta, const Scalar& alpha);
+TensorRef addbmm(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                 const Scalar& beta, const Scalar& alpha);
+TensorRef vdot(Call c, const Tensor& self, const Tensor& other);
+TensorRef inner(Call c, const Tensor& self, const Tensor& other);
+TensorRef tensordot(Call c, const Tensor& self, const Tensor& other, Ints dims_self,
+                    Ints dims_other);
+TensorRef kron(Call c, const Tensor& self, const Tensor& other);
+TensorRef cross(Call c, const Tensor& self, const Tensor& other, Opt<int64_t> dim);
+TensorRef chain_matmul(Call c, TensorSpan matrices);
 TensorRef batch_norm(Call c, const Tensor& input, Tensor* running_mean, Tensor* running_var,
                      const Tensor* weight, const Tensor* bias, bool training, double momentum,
                      double eps);
@@ -305,6 +341,23 @@ TensorRef prod(Call c, const Tensor& self, Dtype dtype);
 TensorRef prod_dim(Call c, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype);
 TensorRef argmin(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
 TensorRef norm(Call c, const Tensor& self, double p, Ints dim, bool keepdim, Dtype dtype);
+TensorRef count_nonzero(Call c, const Tensor& self, Ints dim);
+TensorPair aminmax(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim);
+TensorPair std_mean(Call c, const Tensor& self, Ints dim, double correction, bool keepdim);
+TensorRef nansum(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
+TensorRef nanmean(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
+TensorRef cov(Call c, const Tensor& self, int64_t correction, const Tensor* fweights,
+              const Tensor* aweights);
+TensorRef corrcoef(Call c, const Tensor& self);
+TensorRef dist(Call c, const Tensor& self, const Tensor& other, double p);
+TensorRef pairwise_distance(Call c, const Tensor& x1, const Tensor& x2, double p, double eps,
+                            bool keepdim);
+TensorRef cosine_similarity(Call c, const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
+TensorRef normalize(Call c, const Tensor& input, double p, int64_t dim, double eps);
+TensorRef renorm(Call c, const Tensor& self, double p, int64_t dim, double maxnorm);
+TensorRef cdist(Call c, const Tensor& x1, const Tensor& x2, double p, int64_t compute_mode);
+TensorRef pdist(Call c, const Tensor& self, double p);
+TensorRef trace(Call c, const Tensor& self);
 TensorRef interpolate(Call c, const Tensor& input, Ints size, Opt<double> scale_factor,
                       int64_t mode, Opt<bool> align_corners, Opt<bool> recompute_scale_factor,
                       bool antialias, Opt<double> scale_d, Opt<double> scale_h,
@@ -315,6 +368,12 @@ TensorRef upsample2d_backward(Call c, const Tensor& grad, Ints image, Ints size,
                               bool align, double scale_h, double scale_w);
 TensorRef cumsum(Call c, const Tensor& self, int64_t dim, Dtype dtype);
 TensorRef cumprod(Call c, const Tensor& self, int64_t dim, Dtype dtype);
+TensorRef diff(Call c, const Tensor& self, int64_t n, int64_t dim, const Tensor* prepend,
+               const Tensor* append);
+TensorRef trapezoid(Call c, const Tensor& y, const Tensor* x, const Scalar& dx, int64_t dim);
+TensorRef cumulative_trapezoid(Call c, const Tensor& y, const Tensor* x, const Scalar& dx,
+                               int64_t dim);
+TensorRef vander(Call c, const Tensor& x, Opt<int64_t> N, bool increasing);
 TensorRef softmax(Call c, const Tensor& self, int64_t dim, Dtype dtype);
 TensorRef native_softmax(Call c, const Tensor& self, int64_t dim);
 TensorRef softmax_backward(Call c, const Tensor& grad, const Tensor& y, int64_t dim);
@@ -330,6 +389,7 @@ TensorRef bucketize(Call c, const Tensor& self, const Tensor& boundaries, bool o
                     bool right);
 TensorTriple unique(Call c, const Tensor& self, bool sorted, bool return_inverse,
                     bool return_counts, Opt<int64_t> dim);
+TensorRef msort(Call c, const Tensor& self);
 TensorRef round(Call c, const Tensor& self, int64_t decimals);
 TensorRef view(Call c, const Tensor& self, Ints size);
 TensorRef reshape(Call c, const Tensor& self, Ints shape);

@@ -169,4 +169,27 @@ void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Te
   replace_values(self, *impl::masked_fill_tensor(c, self, mask, value));
 }
 
+// take(self: Tensor, index: Tensor) -> Tensor
+void take_into_impl(Call c, const Tensor& self, const Tensor& index, Tensor& dst) {
+  const auto r = impl::take(c, self, index);
+  check_into(dst, *r, Inputs{&self, &index});
+  copy_result(dst, *r, false);
+}
+
+// put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor
+void put__impl(Call c, Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  replace_values(self, *impl::put(c, self, index, source, accumulate));
+}
+
+// masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
+void masked_scatter__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& source) {
+  replace_values(self, *impl::masked_scatter(c, self, mask, source));
+}
+
+// argwhere(self: Tensor) -> IndexTensor
+
+// nonzero_static(self: Tensor, size: Int, fill_value: Int = -1) -> IndexTensor
+
+// unravel_index(indices: Tensor, shape: Shape) -> Tensor[]
+
 }  // namespace TT_NS

@@ -84,4 +84,80 @@ void outer_into_impl(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst
 
 // einsum(equation: Str, operands: Tensor[]) -> Tensor
 
+// addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor
+void addmv__impl(Call c, Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                 const Scalar& alpha) {
+  replace_values(self, *impl::addmv(c, self, mat, vec, beta, alpha));
+}
+void addmv_into_impl(Call c, const Tensor& self, const Tensor& mat, const Tensor& vec,
+                     const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  const auto r = impl::addmv(c, self, mat, vec, beta, alpha);
+  check_into(dst, *r, Inputs{&self, &mat, &vec});
+  copy_result(dst, *r, false);
+}
+
+// addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor
+void addr__impl(Call c, Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                const Scalar& alpha) {
+  replace_values(self, *impl::addr(c, self, vec1, vec2, beta, alpha));
+}
+void addr_into_impl(Call c, const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                    const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  const auto r = impl::addr(c, self, vec1, vec2, beta, alpha);
+  check_into(dst, *r, Inputs{&self, &vec1, &vec2});
+  copy_result(dst, *r, false);
+}
+
+// addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) ->
+// Tensor
+void addbmm__impl(Call c, Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                  const Scalar& beta, const Scalar& alpha) {
+  replace_values(self, *impl::addbmm(c, self, batch1, batch2, beta, alpha));
+}
+void addbmm_into_impl(Call c, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                      const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  const auto r = impl::addbmm(c, self, batch1, batch2, beta, alpha);
+  check_into(dst, *r, Inputs{&self, &batch1, &batch2});
+  copy_result(dst, *r, false);
+}
+
+// vdot(self: Tensor, other: Tensor) -> Tensor
+void vdot_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = impl::vdot(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// inner(self: Tensor, other: Tensor) -> Tensor
+void inner_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = impl::inner(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor
+void tensordot_into_impl(Call c, const Tensor& self, const Tensor& other, Ints dims_self,
+                         Ints dims_other, Tensor& dst) {
+  const auto r = impl::tensordot(c, self, other, dims_self, dims_other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// kron(self: Tensor, other: Tensor) -> Tensor
+void kron_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = impl::kron(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor
+void cross_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<int64_t> dim,
+                     Tensor& dst) {
+  const auto r = impl::cross(c, self, other, dim);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// chain_matmul(matrices: Tensor[]) -> Tensor
+
 }  // namespace TT_NS

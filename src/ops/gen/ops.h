@@ -277,6 +277,9 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor;
 extern Op<void(Tensor&, const Tensor&)> op_logical_xor_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_isclose;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_isin;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_isin_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                     int64_t)> op_conv1d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
@@ -321,6 +324,12 @@ extern Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye;
 extern Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace;
 extern Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_tril_indices;
 extern Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_triu_indices;
+extern Op<TensorRef(const Scalar&, const Scalar&, int64_t, double, Dtype, Opt<Device>)> op_logspace;
+extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_hann_window;
+extern Op<TensorRef(int64_t, bool, double, double, Dtype, Opt<Device>)> op_hamming_window;
+extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_blackman_window;
+extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_bartlett_window;
+extern Op<TensorRef(int64_t, bool, double, Dtype, Opt<Device>)> op_kaiser_window;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
@@ -374,6 +383,15 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor;
 extern Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_take;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_take_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_put;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_scatter;
+extern Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_;
+extern Op<TensorRef(const Tensor&)> op_argwhere;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static;
+extern Op<TensorList(const Tensor&, Ints)> op_unravel_index;
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
 extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
@@ -434,6 +452,32 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_outer;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into;
 extern Op<TensorRef(Str, TensorSpan)> op_einsum;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                    const Scalar&)> op_addmv;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+               Tensor&)> op_addmv_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                    const Scalar&)> op_addr;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+               Tensor&)> op_addr_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                    const Scalar&)> op_addbmm;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
+               Tensor&)> op_addbmm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_vdot;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_inner;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot;
+extern Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_kron;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross;
+extern Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into;
+extern Op<TensorRef(TensorSpan)> op_chain_matmul;
 extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                     double)> op_batch_norm;
 extern Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*,
@@ -533,6 +577,27 @@ extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin;
 extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into;
 extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm;
 extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into;
+extern Op<TensorRef(const Tensor&, Ints)> op_count_nonzero;
+extern Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax;
+extern Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into;
+extern Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean;
+extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum;
+extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into;
+extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean;
+extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov;
+extern Op<TensorRef(const Tensor&)> op_corrcoef;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity;
+extern Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize;
+extern Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into;
+extern Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm;
+extern Op<void(Tensor&, double, int64_t, double)> op_renorm_;
+extern Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist;
+extern Op<TensorRef(const Tensor&, double)> op_pdist;
+extern Op<TensorRef(const Tensor&)> op_trace;
 extern Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                     Opt<double>, Opt<double>, Opt<double>)> op_interpolate;
 extern Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d;
@@ -544,6 +609,12 @@ extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod;
 extern Op<void(Tensor&, int64_t, Dtype)> op_cumprod_;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff;
+extern Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
+               Tensor&)> op_diff_into;
+extern Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid;
+extern Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_cumulative_trapezoid;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin;
@@ -565,6 +636,8 @@ extern Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*,
 extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize;
 extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into;
 extern Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique;
+extern Op<TensorRef(const Tensor&)> op_msort;
+extern Op<void(const Tensor&, Tensor&)> op_msort_into;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -720,6 +793,8 @@ enum : int64_t { kPaddingConstant = 0, kPaddingReflect = 1, kPaddingReplicate = 
                  kPaddingCircular = 3 };
 enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
 enum : int64_t { kIndexingIj = 0, kIndexingXy = 1 };
+enum : int64_t { kCdistModeUseMmForEuclidDistIfNecessary = 0, kCdistModeUseMmForEuclidDist = 1,
+                 kCdistModeDonotUseMmForEuclidDist = 2 };
 enum : int64_t { kSideNone = 0, kSideLeft = 1, kSideRight = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2,
@@ -728,7 +803,7 @@ enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame =
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
-                 kIndexingValues, kSideValues, kAnnealValues, kPaddingModeValues,
+                 kIndexingValues, kCdistModeValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
@@ -1557,6 +1632,18 @@ inline void logical_xor_(Tensor& self, const Tensor& other) {
 inline void logical_xor_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_logical_xor_into, self, other, dst);
 }
+inline TensorRef isclose(const Tensor& self, const Tensor& other, double rtol = 1e-5,
+                         double atol = 1e-8, bool equal_nan = false) {
+  return dispatch(op_isclose, self, other, rtol, atol, equal_nan);
+}
+inline TensorRef isin(const Tensor& elements, const Tensor& test_elements,
+                      bool assume_unique = false, bool invert = false) {
+  return dispatch(op_isin, elements, test_elements, assume_unique, invert);
+}
+inline void isin_into(const Tensor& elements, const Tensor& test_elements, bool assume_unique,
+                      bool invert, Tensor& dst) {
+  return dispatch(op_isin_into, elements, test_elements, assume_unique, invert, dst);
+}
 inline TensorRef conv1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr,
                         Ints stride = {}, Ints padding = {}, Ints dilation = {},
                         int64_t groups = 1) {
@@ -1698,6 +1785,31 @@ inline TensorRef tril_indices(int64_t row, int64_t col, int64_t offset = 0,
 inline TensorRef triu_indices(int64_t row, int64_t col, int64_t offset = 0,
                               Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_triu_indices, row, col, offset, dtype, device);
+}
+inline TensorRef logspace(const Scalar& start, const Scalar& end, int64_t steps, double base = 10.0,
+                          Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_logspace, start, end, steps, base, dtype, device);
+}
+inline TensorRef hann_window(int64_t window_length, bool periodic = true,
+                             Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_hann_window, window_length, periodic, dtype, device);
+}
+inline TensorRef hamming_window(int64_t window_length, bool periodic = true, double alpha = 0.54,
+                                double beta = 0.46, Dtype dtype = Dtype::kNone,
+                                Opt<Device> device = {}) {
+  return dispatch(op_hamming_window, window_length, periodic, alpha, beta, dtype, device);
+}
+inline TensorRef blackman_window(int64_t window_length, bool periodic = true,
+                                 Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_blackman_window, window_length, periodic, dtype, device);
+}
+inline TensorRef bartlett_window(int64_t window_length, bool periodic = true,
+                                 Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_bartlett_window, window_length, periodic, dtype, device);
+}
+inline TensorRef kaiser_window(int64_t window_length, bool periodic = true, double beta = 12.0,
+                               Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
+  return dispatch(op_kaiser_window, window_length, periodic, beta, dtype, device);
 }
 inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_gather, self, dim, index);
@@ -1863,6 +1975,34 @@ inline TensorRef masked_fill(const Tensor& self, const Tensor& mask, const Tenso
 }
 inline void masked_fill_(Tensor& self, const Tensor& mask, const Tensor& value) {
   return dispatch(op_masked_fill_tensor_, self, mask, value);
+}
+inline TensorRef take(const Tensor& self, const Tensor& index) {
+  return dispatch(op_take, self, index);
+}
+inline void take_into(const Tensor& self, const Tensor& index, Tensor& dst) {
+  return dispatch(op_take_into, self, index, dst);
+}
+inline TensorRef put(const Tensor& self, const Tensor& index, const Tensor& source,
+                     bool accumulate = false) {
+  return dispatch(op_put, self, index, source, accumulate);
+}
+inline void put_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate = false) {
+  return dispatch(op_put_, self, index, source, accumulate);
+}
+inline TensorRef masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  return dispatch(op_masked_scatter, self, mask, source);
+}
+inline void masked_scatter_(Tensor& self, const Tensor& mask, const Tensor& source) {
+  return dispatch(op_masked_scatter_, self, mask, source);
+}
+inline TensorRef argwhere(const Tensor& self) {
+  return dispatch(op_argwhere, self);
+}
+inline TensorRef nonzero_static(const Tensor& self, int64_t size, int64_t fill_value = -1) {
+  return dispatch(op_nonzero_static, self, size, fill_value);
+}
+inline TensorList unravel_index(const Tensor& indices, Ints shape) {
+  return dispatch(op_unravel_index, indices, shape);
 }
 inline TensorRef nuclear_norm(const Tensor& self, Ints dim = {}, bool keepdim = false) {
   return dispatch(op_nuclear_norm, self, dim, keepdim);
@@ -2037,6 +2177,77 @@ inline void outer_into(const Tensor& self, const Tensor& vec2, Tensor& dst) {
 }
 inline TensorRef einsum(Str equation, TensorSpan operands) {
   return dispatch(op_einsum, equation, operands);
+}
+inline TensorRef addmv(const Tensor& self, const Tensor& mat, const Tensor& vec,
+                       const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_addmv, self, mat, vec, beta, alpha);
+}
+inline void addmv_(Tensor& self, const Tensor& mat, const Tensor& vec,
+                   const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_addmv_, self, mat, vec, beta, alpha);
+}
+inline void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                       const Scalar& alpha, Tensor& dst) {
+  return dispatch(op_addmv_into, self, mat, vec, beta, alpha, dst);
+}
+inline TensorRef addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                      const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_addr, self, vec1, vec2, beta, alpha);
+}
+inline void addr_(Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                  const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_addr_, self, vec1, vec2, beta, alpha);
+}
+inline void addr_into(const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                      const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  return dispatch(op_addr_into, self, vec1, vec2, beta, alpha, dst);
+}
+inline TensorRef addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                        const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_addbmm, self, batch1, batch2, beta, alpha);
+}
+inline void addbmm_(Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                    const Scalar& beta = kScalar<1>, const Scalar& alpha = kScalar<1>) {
+  return dispatch(op_addbmm_, self, batch1, batch2, beta, alpha);
+}
+inline void addbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                        const Scalar& beta, const Scalar& alpha, Tensor& dst) {
+  return dispatch(op_addbmm_into, self, batch1, batch2, beta, alpha, dst);
+}
+inline TensorRef vdot(const Tensor& self, const Tensor& other) {
+  return dispatch(op_vdot, self, other);
+}
+inline void vdot_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_vdot_into, self, other, dst);
+}
+inline TensorRef inner(const Tensor& self, const Tensor& other) {
+  return dispatch(op_inner, self, other);
+}
+inline void inner_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_inner_into, self, other, dst);
+}
+inline TensorRef tensordot(const Tensor& self, const Tensor& other, Ints dims_self,
+                           Ints dims_other) {
+  return dispatch(op_tensordot, self, other, dims_self, dims_other);
+}
+inline void tensordot_into(const Tensor& self, const Tensor& other, Ints dims_self, Ints dims_other,
+                           Tensor& dst) {
+  return dispatch(op_tensordot_into, self, other, dims_self, dims_other, dst);
+}
+inline TensorRef kron(const Tensor& self, const Tensor& other) {
+  return dispatch(op_kron, self, other);
+}
+inline void kron_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_kron_into, self, other, dst);
+}
+inline TensorRef cross(const Tensor& self, const Tensor& other, Opt<int64_t> dim = {}) {
+  return dispatch(op_cross, self, other, dim);
+}
+inline void cross_into(const Tensor& self, const Tensor& other, Opt<int64_t> dim, Tensor& dst) {
+  return dispatch(op_cross_into, self, other, dim, dst);
+}
+inline TensorRef chain_matmul(TensorSpan matrices) {
+  return dispatch(op_chain_matmul, matrices);
 }
 inline TensorRef batch_norm(const Tensor& input, Tensor* running_mean = nullptr,
                             Tensor* running_var = nullptr, const Tensor* weight = nullptr,
@@ -2378,6 +2589,78 @@ inline void norm_into(const Tensor& self, double p, Ints dim, bool keepdim, Dtyp
                       Tensor& dst) {
   return dispatch(op_norm_into, self, p, dim, keepdim, dtype, dst);
 }
+inline TensorRef count_nonzero(const Tensor& self, Ints dim = {}) {
+  return dispatch(op_count_nonzero, self, dim);
+}
+inline TensorPair aminmax(const Tensor& self, Opt<int64_t> dim = {}, bool keepdim = false) {
+  return dispatch(op_aminmax, self, dim, keepdim);
+}
+inline void aminmax_into(const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst_min,
+                         Tensor& dst_max) {
+  return dispatch(op_aminmax_into, self, dim, keepdim, dst_min, dst_max);
+}
+inline TensorPair std_mean(const Tensor& self, Ints dim = {}, double correction = 1.0,
+                           bool keepdim = false) {
+  return dispatch(op_std_mean, self, dim, correction, keepdim);
+}
+inline TensorRef nansum(const Tensor& self, Ints dim = {}, bool keepdim = false,
+                        Dtype dtype = Dtype::kNone) {
+  return dispatch(op_nansum, self, dim, keepdim, dtype);
+}
+inline void nansum_into(const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_nansum_into, self, dim, keepdim, dtype, dst);
+}
+inline TensorRef nanmean(const Tensor& self, Ints dim = {}, bool keepdim = false,
+                         Dtype dtype = Dtype::kNone) {
+  return dispatch(op_nanmean, self, dim, keepdim, dtype);
+}
+inline void nanmean_into(const Tensor& self, Ints dim, bool keepdim, Dtype dtype, Tensor& dst) {
+  return dispatch(op_nanmean_into, self, dim, keepdim, dtype, dst);
+}
+inline TensorRef cov(const Tensor& self, int64_t correction = 1, const Tensor* fweights = nullptr,
+                     const Tensor* aweights = nullptr) {
+  return dispatch(op_cov, self, correction, fweights, aweights);
+}
+inline TensorRef corrcoef(const Tensor& self) {
+  return dispatch(op_corrcoef, self);
+}
+inline TensorRef dist(const Tensor& self, const Tensor& other, double p = 2.0) {
+  return dispatch(op_dist, self, other, p);
+}
+inline TensorRef pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2.0,
+                                   double eps = 1e-6, bool keepdim = false) {
+  return dispatch(op_pairwise_distance, x1, x2, p, eps, keepdim);
+}
+inline TensorRef cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim = 1,
+                                   double eps = 1e-8) {
+  return dispatch(op_cosine_similarity, x1, x2, dim, eps);
+}
+inline TensorRef normalize(const Tensor& input, double p = 2.0, int64_t dim = 1,
+                           double eps = 1e-12) {
+  return dispatch(op_normalize, input, p, dim, eps);
+}
+inline void normalize_into(const Tensor& input, double p, int64_t dim, double eps, Tensor& dst) {
+  return dispatch(op_normalize_into, input, p, dim, eps, dst);
+}
+inline TensorRef renorm(const Tensor& self, double p, int64_t dim, double maxnorm) {
+  return dispatch(op_renorm, self, p, dim, maxnorm);
+}
+inline void renorm_(Tensor& self, double p, int64_t dim, double maxnorm) {
+  return dispatch(op_renorm_, self, p, dim, maxnorm);
+}
+inline void renorm_into(const Tensor& self, double p, int64_t dim, double maxnorm, Tensor& dst) {
+  return dispatch(op_renorm_into, self, p, dim, maxnorm, dst);
+}
+inline TensorRef cdist(const Tensor& x1, const Tensor& x2, double p = 2.0,
+                       int64_t compute_mode = 0) {
+  return dispatch(op_cdist, x1, x2, p, compute_mode);
+}
+inline TensorRef pdist(const Tensor& self, double p = 2.0) {
+  return dispatch(op_pdist, self, p);
+}
+inline TensorRef trace(const Tensor& self) {
+  return dispatch(op_trace, self);
+}
 inline TensorRef interpolate(const Tensor& input, Ints size = {}, Opt<double> scale_factor = {},
                              int64_t mode = 0, Opt<bool> align_corners = {},
                              Opt<bool> recompute_scale_factor = {}, bool antialias = false,
@@ -2411,6 +2694,25 @@ inline void cumprod_(Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
 }
 inline void cumprod_into(const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst) {
   return dispatch(op_cumprod_into, self, dim, dtype, dst);
+}
+inline TensorRef diff(const Tensor& self, int64_t n = 1, int64_t dim = -1,
+                      const Tensor* prepend = nullptr, const Tensor* append = nullptr) {
+  return dispatch(op_diff, self, n, dim, prepend, append);
+}
+inline void diff_into(const Tensor& self, int64_t n, int64_t dim, const Tensor* prepend,
+                      const Tensor* append, Tensor& dst) {
+  return dispatch(op_diff_into, self, n, dim, prepend, append, dst);
+}
+inline TensorRef trapezoid(const Tensor& y, const Tensor* x = nullptr,
+                           const Scalar& dx = kScalar<1>, int64_t dim = -1) {
+  return dispatch(op_trapezoid, y, x, dx, dim);
+}
+inline TensorRef cumulative_trapezoid(const Tensor& y, const Tensor* x = nullptr,
+                                      const Scalar& dx = kScalar<1>, int64_t dim = -1) {
+  return dispatch(op_cumulative_trapezoid, y, x, dx, dim);
+}
+inline TensorRef vander(const Tensor& x, Opt<int64_t> N = {}, bool increasing = false) {
+  return dispatch(op_vander, x, N, increasing);
 }
 inline TensorRef softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
   return dispatch(op_softmax, self, dim, dtype);
@@ -2479,6 +2781,12 @@ inline void bucketize_into(const Tensor& self, const Tensor& boundaries, bool ou
 inline TensorTriple unique(const Tensor& self, bool sorted = true, bool return_inverse = false,
                            bool return_counts = false, Opt<int64_t> dim = {}) {
   return dispatch(op_unique, self, sorted, return_inverse, return_counts, dim);
+}
+inline TensorRef msort(const Tensor& self) {
+  return dispatch(op_msort, self);
+}
+inline void msort_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_msort_into, self, dst);
 }
 inline TensorRef exp(const Tensor& self) {
   return dispatch(op_exp, self);

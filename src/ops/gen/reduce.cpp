@@ -146,4 +146,73 @@ void norm_into_impl(Call c, const Tensor& self, double p, Ints dim, bool keepdim
   copy_result(dst, *r, false);
 }
 
+// count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor
+
+// aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)
+void aminmax_into_impl(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim, Tensor& dst_min,
+                       Tensor& dst_max) {
+  const auto r = impl::aminmax(c, self, dim, keepdim);
+  check_into(dst_min, *r.first, Inputs{&self});
+  check_into(dst_max, *r.second, Inputs{&self});
+  copy_result(dst_min, *r.first, false);
+  copy_result(dst_max, *r.second, false);
+}
+
+// std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> (std:
+// Tensor, mean: Tensor)
+
+// nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor
+void nansum_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                      Tensor& dst) {
+  const auto r = impl::nansum(c, self, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor
+void nanmean_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
+                       Tensor& dst) {
+  const auto r = impl::nanmean(c, self, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = None) ->
+// Tensor
+
+// corrcoef(self: Tensor) -> Tensor
+
+// dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor
+
+// pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, keepdim: Bool =
+// false) -> Tensor
+
+// cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor
+
+// normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor
+void normalize_into_impl(Call c, const Tensor& input, double p, int64_t dim, double eps,
+                         Tensor& dst) {
+  const auto r = impl::normalize(c, input, p, dim, eps);
+  check_into(dst, *r, Inputs{&input});
+  copy_result(dst, *r, false);
+}
+
+// renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor
+void renorm__impl(Call c, Tensor& self, double p, int64_t dim, double maxnorm) {
+  replace_values(self, *impl::renorm(c, self, p, dim, maxnorm));
+}
+void renorm_into_impl(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
+                      Tensor& dst) {
+  const auto r = impl::renorm(c, self, p, dim, maxnorm);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> =
+// "use_mm_for_euclid_dist_if_necessary") -> Tensor
+
+// pdist(self: Tensor, p: Float = 2.0) -> Tensor
+
+// trace(self: Tensor) -> Tensor
+
 }  // namespace TT_NS

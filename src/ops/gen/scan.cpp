@@ -29,4 +29,19 @@ void cumprod_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Ten
   copy_result(dst, *r, false);
 }
 
+// diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = None) ->
+// Tensor
+void diff_into_impl(Call c, const Tensor& self, int64_t n, int64_t dim, const Tensor* prepend,
+                    const Tensor* append, Tensor& dst) {
+  const auto r = impl::diff(c, self, n, dim, prepend, append);
+  check_into(dst, *r, Inputs{&self, prepend, append});
+  copy_result(dst, *r, false);
+}
+
+// trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor
+
+// cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor
+
+// vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor
+
 }  // namespace TT_NS

@@ -56,4 +56,11 @@ void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, b
 // unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool =
 // false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)
 
+// msort(self: Tensor) -> Tensor
+void msort_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = impl::msort(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

@@ -77,6 +77,64 @@ static int triangle_indices(const Inputs* in, Array* out, int is_lower) {
 static int ref_tril_indices(const Inputs* in, Array* out) { return triangle_indices(in, out, 1); }
 static int ref_triu_indices(const Inputs* in, Array* out) { return triangle_indices(in, out, 0); }
 
+static int ref_logspace(const Inputs* in, Array* out) {
+  const double start = number_arg(in, "start", 0);
+  const double end = number_arg(in, "end", 0);
+  const int64_t n = int_arg(in, "steps", 0);
+  *out = new_array(&n, 1);
+  for (int64_t i = 0; i < n; i++) {
+    const double power = n > 1 ? start + (end - start) / (double)(n - 1) * (double)i : start;
+    out->data[i] = pow(number_arg(in, "base", 10), power);
+  }
+  return 1;
+}
+/* The sum of a[k] cos(2 pi k i / n). */
+static int cosine_window(const Inputs* in, Array* out, double a0, double a1, double a2) {
+  const int64_t length = int_arg(in, "window_length", 0);
+  const double n = (double)(length - !int_arg(in, "periodic", 1));
+  *out = new_array(&length, 1);
+  for (int64_t i = 0; i < length; i++) {
+    const double angle = 2 * acos(-1) * (double)i / n;
+    out->data[i] = length == 1 ? 1 : fabs(a0 + a1 * cos(angle) + a2 * cos(2 * angle));
+  }
+  return 1;
+}
+static int ref_hann_window(const Inputs* in, Array* out) {
+  return cosine_window(in, out, 0.5, -0.5, 0);
+}
+static int ref_hamming_window(const Inputs* in, Array* out) {
+  return cosine_window(in, out, number_arg(in, "alpha", 0.54), -number_arg(in, "beta", 0.46), 0);
+}
+static int ref_blackman_window(const Inputs* in, Array* out) {
+  return cosine_window(in, out, 0.42, -0.5, 0.08);
+}
+static int ref_bartlett_window(const Inputs* in, Array* out) {
+  const int64_t length = int_arg(in, "window_length", 0);
+  const double n = (double)(length - !int_arg(in, "periodic", 1));
+  *out = new_array(&length, 1);
+  for (int64_t i = 0; i < length; i++)
+    out->data[i] = length == 1 ? 1 : 1 - fabs(2 * (double)i / n - 1);
+  return 1;
+}
+static double bessel_i0(double x) { /* the sum of (x / 2)^2k / k!^2 */
+  double term = 1;
+  double sum = 1;
+  for (int k = 1; k < 100; k++) {
+    term *= x * x / (4.0 * k * k);
+    sum += term;
+  }
+  return sum;
+}
+static int ref_kaiser_window(const Inputs* in, Array* out) {
+  const double beta = number_arg(in, "beta", 12);
+  ref_bartlett_window(in, out);
+  for (int64_t i = 0; i < out->n; i++) {
+    const double at = 1 - out->data[i]; /* the distance from the middle */
+    out->data[i] = bessel_i0(beta * sqrt(1 - at * at)) / bessel_i0(beta);
+  }
+  return 1;
+}
+
 static const Reference kFactory[] = {
     {"zeros", .whole = ref_zeros, .exact = 1},
     {"ones", .whole = ref_ones, .exact = 1},
@@ -91,4 +149,10 @@ static const Reference kFactory[] = {
     {"eye", .whole = ref_eye, .exact = 1},
     {"tril_indices", .whole = ref_tril_indices, .exact = 1},
     {"triu_indices", .whole = ref_triu_indices, .exact = 1},
+    {"logspace", .whole = ref_logspace},
+    {"hann_window", .whole = ref_hann_window},
+    {"hamming_window", .whole = ref_hamming_window},
+    {"blackman_window", .whole = ref_blackman_window},
+    {"bartlett_window", .whole = ref_bartlett_window},
+    {"kaiser_window", .whole = ref_kaiser_window},
 };

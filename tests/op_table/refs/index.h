@@ -249,6 +249,63 @@ static int ref_index_put(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- positions in the flattened array ---- */
+
+static int ref_take(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* index = tensor(in, "index");
+  *out = zeros_like(index);
+  for (int64_t i = 0; i < index->n; i++)
+    out->data[i] = x->data[wrap((int64_t)index->data[i], x->n)];
+  return 1;
+}
+static int ref_put(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* index = tensor(in, "index");
+  const Array* source = tensor(in, "source");
+  *out = copy_of(x);
+  for (int64_t i = 0; i < index->n; i++) {
+    double* to = &out->data[wrap((int64_t)index->data[i], x->n)];
+    *to = flag_arg(in, "accumulate") ? *to + source->data[i] : source->data[i];
+  }
+  return 1;
+}
+static int ref_masked_scatter(const Inputs* in, Array* out) {
+  const Array pair[2] = {*tensor(in, "self"), *tensor(in, "mask")};
+  const Array* source = tensor(in, "source");
+  int64_t index[kMaxDims];
+  int64_t next = 0;
+  *out = broadcast_zeros(pair, 2);
+  for (int64_t i = 0; i < out->n; i++) {
+    index_of(out, i, index);
+    out->data[i] = broadcast_value(&pair[0], index, out->ndim);
+    if (broadcast_value(&pair[1], index, out->ndim) != 0) out->data[i] = source->data[next++];
+  }
+  return 1;
+}
+static int ref_nonzero_static(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t size = int_arg(in, "size", 0);
+  const int64_t shape[2] = {size, x->ndim};
+  Array found;
+  ref_nonzero(in, &found);
+  *out = new_array(shape, 2);
+  fill(out, number_arg(in, "fill_value", -1));
+  for (int64_t i = 0; i < out->n && i < found.n; i++) out->data[i] = found.data[i];
+  return 1;
+}
+static int ref_unravel_index(const Inputs* in, Array* outs) {
+  const Array* x = tensor(in, "indices");
+  const tt_value* shape = given(in, "shape");
+  int64_t index[kMaxDims];
+  for (int64_t d = 0; d < shape->n; d++) outs[d] = zeros_like(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    unravel((int64_t)x->data[i], shape->ints, (int)shape->n, index);
+    for (int64_t d = 0; d < shape->n; d++) outs[d].data[i] = (double)index[d];
+  }
+  return (int)shape->n;
+}
+
 static const Reference kIndex[] = {
     {"where", .elementwise = ref_where, .exact = 1},
     {"masked_fill", .elementwise = ref_masked_fill, .exact = 1},
@@ -267,4 +324,10 @@ static const Reference kIndex[] = {
     {"index_copy", .whole = ref_index_write, .exact = 1},
     {"index_fill", .whole = ref_index_write, .exact = 1},
     {"index_put", .whole = ref_index_put, .exact = 1},
+    {"take", .whole = ref_take, .exact = 1},
+    {"put", .whole = ref_put, .exact = 1},
+    {"masked_scatter", .whole = ref_masked_scatter, .exact = 1},
+    {"nonzero_static", .whole = ref_nonzero_static, .exact = 1},
+    {"unravel_index", .whole = ref_unravel_index, .exact = 1},
+    {"argwhere", .whole = ref_nonzero, .exact = 1},
 };

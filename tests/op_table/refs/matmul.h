@@ -205,10 +205,161 @@ static int ref_einsum(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- other forms ---- */
+
+static int ref_addmv(const Inputs* in, Array* out) { return add_product(in, "mat", "vec", out); }
+static int ref_addr(const Inputs* in, Array* out) {
+  const Array* self = tensor(in, "self");
+  const Array* a = tensor(in, "vec1");
+  const Array* b = tensor(in, "vec2");
+  const int64_t shape[] = {a->n, b->n};
+  const double alpha = factor_arg(in, "alpha");
+  const double beta = factor_arg(in, "beta");
+  *out = new_array(shape, 2);
+  for (int64_t i = 0; i < out->n; i++) {
+    int64_t index[kMaxDims];
+    index_of(out, i, index);
+    out->data[i] = alpha * a->data[index[0]] * b->data[index[1]];
+    if (beta != 0) out->data[i] += beta * broadcast_value(self, index, 2);
+  }
+  return 1;
+}
+static int ref_addbmm(const Inputs* in, Array* out) {
+  const Array* self = tensor(in, "self");
+  const Array products = product(*tensor(in, "batch1"), *tensor(in, "batch2"));
+  const double alpha = factor_arg(in, "alpha");
+  const double beta = factor_arg(in, "beta");
+  *out = new_array(products.shape + 1, 2);
+  for (int64_t i = 0; i < products.n; i++) out->data[i % out->n] += alpha * products.data[i];
+  for (int64_t i = 0; beta != 0 && i < out->n; i++) {
+    int64_t index[kMaxDims];
+    index_of(out, i, index);
+    out->data[i] += beta * broadcast_value(self, index, 2);
+  }
+  return 1;
+}
+/* Over all indices of both operands: those of the summed dimensions must be equal, or the size 1. */
+static Array contracted(const Array* a, const Array* b, const int64_t* of_a, const int64_t* of_b,
+                        int64_t n) {
+  int64_t shape[2 * kMaxDims];
+  int64_t ia[kMaxDims];
+  int64_t ib[kMaxDims];
+  int ndim = 0;
+  unsigned summed_a = 0;
+  unsigned summed_b = 0;
+  for (int64_t k = 0; k < n; k++) {
+    summed_a |= 1u << wrap(of_a[k], a->ndim);
+    summed_b |= 1u << wrap(of_b[k], b->ndim);
+  }
+  for (int d = 0; d < a->ndim; d++)
+    if (!is_reduced(summed_a, d)) shape[ndim++] = a->shape[d];
+  for (int d = 0; d < b->ndim; d++)
+    if (!is_reduced(summed_b, d)) shape[ndim++] = b->shape[d];
+  Array out = new_array(shape, ndim);
+  for (int64_t i = 0; i < a->n; i++)
+    for (int64_t j = 0; j < b->n; j++) {
+      int meets = 1;
+      int64_t at = 0;
+      index_of(a, i, ia);
+      index_of(b, j, ib);
+      for (int64_t k = 0; k < n; k++) {
+        const int64_t da = wrap(of_a[k], a->ndim);
+        const int64_t db = wrap(of_b[k], b->ndim);
+        meets &= a->shape[da] == 1 || b->shape[db] == 1 || ia[da] == ib[db];
+      }
+      for (int d = 0; d < a->ndim; d++)
+        if (!is_reduced(summed_a, d)) at = at * a->shape[d] + ia[d];
+      for (int d = 0; d < b->ndim; d++)
+        if (!is_reduced(summed_b, d)) at = at * b->shape[d] + ib[d];
+      if (meets) out.data[at] += a->data[i] * b->data[j];
+    }
+  return out;
+}
+static int ref_tensordot(const Inputs* in, Array* out) {
+  const tt_value* of_self = given(in, "dims_self");
+  *out = contracted(tensor(in, "self"), tensor(in, "other"), of_self->ints,
+                    given(in, "dims_other")->ints, of_self->n);
+  return 1;
+}
+static int ref_inner(const Inputs* in, Array* out) {
+  const Array* a = tensor(in, "self");
+  const Array* b = tensor(in, "other");
+  const int64_t last = -1;
+  *out = contracted(a, b, &last, &last, a->ndim && b->ndim);
+  return 1;
+}
+static int ref_kron(const Inputs* in, Array* out) {
+  const Array* a = tensor(in, "self");
+  const Array* b = tensor(in, "other");
+  const int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+  int64_t shape[kMaxDims];
+  int64_t index[kMaxDims];
+  int64_t ia[kMaxDims];
+  int64_t ib[kMaxDims];
+  int64_t sizes_b[kMaxDims];
+  for (int d = 0; d < ndim; d++) {
+    const int of_a = d - (ndim - a->ndim);
+    const int of_b = d - (ndim - b->ndim);
+    sizes_b[d] = of_b < 0 ? 1 : b->shape[of_b];
+    shape[d] = (of_a < 0 ? 1 : a->shape[of_a]) * sizes_b[d];
+  }
+  *out = new_array(shape, ndim);
+  for (int64_t i = 0; i < out->n; i++) {
+    index_of(out, i, index);
+    for (int d = 0; d < ndim; d++) {
+      ia[d] = index[d] / sizes_b[d];
+      ib[d] = index[d] % sizes_b[d];
+    }
+    out->data[i] = broadcast_value(a, ia, ndim) * broadcast_value(b, ib, ndim);
+  }
+  return 1;
+}
+static int ref_cross(const Inputs* in, Array* out) {
+  const Array pair[2] = {*tensor(in, "self"), *tensor(in, "other")};
+  int64_t d = 0;
+  int64_t index[kMaxDims];
+  if (given(in, "dim")) d = dim_arg(in, "dim", 0, pair[0].ndim);
+  else
+    while (pair[0].shape[d] != 3) d++;
+  *out = broadcast_zeros(pair, 2);
+  for (int64_t i = 0; i < out->n; i++) {
+    index_of(out, i, index);
+    const int64_t j = (index[d] + 1) % 3;
+    const int64_t k = (index[d] + 2) % 3;
+    index[d] = j;
+    const double aj = broadcast_value(&pair[0], index, out->ndim);
+    const double bj = broadcast_value(&pair[1], index, out->ndim);
+    index[d] = k;
+    const double ak = broadcast_value(&pair[0], index, out->ndim);
+    const double bk = broadcast_value(&pair[1], index, out->ndim);
+    out->data[i] = aj * bk - ak * bj;
+  }
+  return 1;
+}
+static int ref_chain_matmul(const Inputs* in, Array* out) {
+  *out = in->items[0];
+  for (int k = 1; k < in->n_items; k++) *out = product(*out, in->items[k]);
+  return 1;
+}
+
 static const Reference kMatmul[] = {
-    {"matmul", .whole = ref_matmul},   {"mm", .whole = ref_matmul},
-    {"bmm", .whole = ref_matmul},      {"mv", .whole = ref_matmul},
-    {"dot", .whole = ref_matmul},      {"outer", .whole = ref_outer, .exact = 1},
-    {"linear", .whole = ref_linear},   {"addmm", .whole = ref_addmm},
-    {"baddbmm", .whole = ref_baddbmm}, {"einsum", .whole = ref_einsum},
+    {"matmul", .whole = ref_matmul},
+    {"mm", .whole = ref_matmul},
+    {"bmm", .whole = ref_matmul},
+    {"mv", .whole = ref_matmul},
+    {"dot", .whole = ref_matmul},
+    {"outer", .whole = ref_outer, .exact = 1},
+    {"linear", .whole = ref_linear},
+    {"addmm", .whole = ref_addmm},
+    {"baddbmm", .whole = ref_baddbmm},
+    {"einsum", .whole = ref_einsum},
+    {"addmv", .whole = ref_addmv},
+    {"addr", .whole = ref_addr},
+    {"addbmm", .whole = ref_addbmm},
+    {"vdot", .whole = ref_matmul},
+    {"inner", .whole = ref_inner},
+    {"tensordot", .whole = ref_tensordot},
+    {"kron", .whole = ref_kron, .exact = 1},
+    {"cross", .whole = ref_cross},
+    {"chain_matmul", .whole = ref_chain_matmul},
 };

@@ -205,6 +205,215 @@ static int ref_sum_to_size(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- counts, extremes, and what skips nan ---- */
+
+static int ref_count_nonzero(const Inputs* in, Array* out) {
+  unsigned mask;
+  const Array* x = begin_reduction(in, 0, out, &mask);
+  for (int64_t i = 0; i < x->n; i++) out->data[result_of(x, i, mask)] += x->data[i] != 0;
+  return 1;
+}
+static int ref_aminmax(const Inputs* in, Array* outs) {
+  ref_amin(in, &outs[0]);
+  ref_amax(in, &outs[1]);
+  return 2;
+}
+static int ref_std_mean(const Inputs* in, Array* outs) {
+  ref_std(in, &outs[0]);
+  ref_mean(in, &outs[1]);
+  return 2;
+}
+static int ref_nansum(const Inputs* in, Array* out) {
+  unsigned mask;
+  const Array* x = begin_reduction(in, 0, out, &mask);
+  for (int64_t i = 0; i < x->n; i++)
+    if (!isnan(x->data[i])) out->data[result_of(x, i, mask)] += x->data[i];
+  return 1;
+}
+static int ref_nanmean(const Inputs* in, Array* out) {
+  unsigned mask;
+  Array counts;
+  const Array* x = begin_reduction(in, 0, &counts, &mask);
+  ref_nansum(in, out);
+  for (int64_t i = 0; i < x->n; i++) counts.data[result_of(x, i, mask)] += !isnan(x->data[i]);
+  for (int64_t i = 0; i < out->n; i++) out->data[i] /= counts.data[i];
+  return 1;
+}
+
+/* ---- covariances ---- */
+
+static Array covariances(const Inputs* in) {
+  const Array* x = tensor(in, "self");
+  const Array* often = tensor(in, "fweights");
+  const Array* heavy = tensor(in, "aweights");
+  const int64_t rows = x->ndim == 2 ? x->shape[0] : 1;
+  const int64_t n = x->n / rows;
+  const int64_t shape[2] = {rows, rows};
+  const double correction = number_arg(in, "correction", 1);
+  double total = 0;
+  double squares = 0;
+  double means[16] = {0};
+  Array out = new_array(shape, rows > 1 ? 2 : 0);
+  for (int64_t k = 0; k < n; k++) {
+    const double w = (often ? often->data[k] : 1) * (heavy ? heavy->data[k] : 1);
+    total += w;
+    squares += w * (heavy ? heavy->data[k] : 1);
+    for (int64_t i = 0; i < rows; i++) means[i] += w * x->data[i * n + k];
+  }
+  for (int64_t i = 0; i < rows; i++) means[i] /= total;
+  for (int64_t k = 0; k < n; k++) {
+    const double w = (often ? often->data[k] : 1) * (heavy ? heavy->data[k] : 1);
+    for (int64_t i = 0; i < out.n; i++)
+      out.data[i] += w * (x->data[i / rows * n + k] - means[i / rows]) *
+                     (x->data[i % rows * n + k] - means[i % rows]);
+  }
+  for (int64_t i = 0; i < out.n; i++)
+    out.data[i] /= total - correction * (heavy ? squares / total : 1);
+  return out;
+}
+static int ref_cov(const Inputs* in, Array* out) {
+  *out = covariances(in);
+  return 1;
+}
+static int ref_corrcoef(const Inputs* in, Array* out) {
+  const Array c = covariances(in);
+  const int64_t rows = c.ndim ? c.shape[0] : 1;
+  *out = zeros_like(&c);
+  for (int64_t i = 0; i < c.n; i++)
+    out->data[i] = c.data[i] / sqrt(c.data[i / rows * (rows + 1)] * c.data[i % rows * (rows + 1)]);
+  return 1;
+}
+
+/* ---- distances ---- */
+
+/* The p-norm of n numbers, `step` apart. */
+static double p_norm(const double* x, int64_t n, int64_t step, double p) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += pow(fabs(x[i * step]), p);
+  return pow(sum, 1 / p);
+}
+static Array difference(const Array* a, const Array* b, double eps) {
+  const Array pair[2] = {*a, *b};
+  int64_t index[kMaxDims];
+  Array out = broadcast_zeros(pair, 2);
+  for (int64_t i = 0; i < out.n; i++) {
+    index_of(&out, i, index);
+    out.data[i] = broadcast_value(a, index, out.ndim) - broadcast_value(b, index, out.ndim) + eps;
+  }
+  return out;
+}
+static int ref_dist(const Inputs* in, Array* out) {
+  const Array d = difference(tensor(in, "self"), tensor(in, "other"), 0);
+  *out = zero_dim(p_norm(d.data, d.n, 1, number_arg(in, "p", 2)));
+  return 1;
+}
+static int ref_pairwise_distance(const Inputs* in, Array* out) {
+  const Array d = difference(tensor(in, "x1"), tensor(in, "x2"), number_arg(in, "eps", 1e-6));
+  const int64_t n = d.shape[d.ndim - 1];
+  *out = reduced_zeros(&d, 1u << (d.ndim - 1), flag_arg(in, "keepdim"));
+  for (int64_t i = 0; i < out->n; i++)
+    out->data[i] = p_norm(d.data + i * n, n, 1, number_arg(in, "p", 2));
+  return 1;
+}
+static int ref_cosine_similarity(const Inputs* in, Array* out) {
+  const Array pair[2] = {*tensor(in, "x1"), *tensor(in, "x2")};
+  const Array all = broadcast_zeros(pair, 2);
+  const int64_t d = dim_arg(in, "dim", 1, all.ndim);
+  Array squares[2];
+  int64_t index[kMaxDims];
+  *out = reduced_zeros(&all, 1u << d, 0);
+  for (int k = 0; k < 2; k++) squares[k] = zeros_like(out);
+  for (int64_t i = 0; i < all.n; i++) {
+    const int64_t at = result_of(&all, i, 1u << d);
+    index_of(&all, i, index);
+    const double a = broadcast_value(&pair[0], index, all.ndim);
+    const double b = broadcast_value(&pair[1], index, all.ndim);
+    out->data[at] += a * b;
+    squares[0].data[at] += a * a;
+    squares[1].data[at] += b * b;
+  }
+  for (int64_t i = 0; i < out->n; i++)
+    out->data[i] /= sqrt(squares[0].data[i]) * sqrt(squares[1].data[i]);
+  return 1;
+}
+static int ref_normalize(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "input");
+  const int64_t d = dim_arg(in, "dim", 1, x->ndim);
+  const int64_t inner = inner_size(x, d);
+  const int64_t n = x->shape[d];
+  *out = zeros_like(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    const int64_t from = i / (n * inner) * n * inner + i % inner;
+    out->data[i] = x->data[i] / p_norm(x->data + from, n, inner, number_arg(in, "p", 2));
+  }
+  return 1;
+}
+static int ref_renorm(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t d = dim_arg(in, "dim", 0, x->ndim);
+  const double p = number_arg(in, "p", 2);
+  const double limit = number_arg(in, "maxnorm", 1);
+  int64_t index[kMaxDims];
+  double norms[16] = {0};
+  *out = copy_of(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    index_of(x, i, index);
+    norms[index[d]] += pow(fabs(x->data[i]), p);
+  }
+  for (int64_t i = 0; i < x->n; i++) {
+    index_of(x, i, index);
+    const double norm = pow(norms[index[d]], 1 / p);
+    if (norm > limit) out->data[i] *= limit / (norm + 1e-7);
+  }
+  return 1;
+}
+static int ref_cdist(const Inputs* in, Array* out) {
+  const Array* a = tensor(in, "x1");
+  const Array* b = tensor(in, "x2");
+  const Array batches[2] = {new_array(a->shape, a->ndim - 2), new_array(b->shape, b->ndim - 2)};
+  const Array batch = broadcast_zeros(batches, 2);
+  const int64_t n = a->shape[a->ndim - 2];
+  const int64_t r = b->shape[b->ndim - 2];
+  const int64_t m = a->shape[a->ndim - 1];
+  int64_t shape[kMaxDims];
+  memcpy(shape, batch.shape, sizeof shape);
+  shape[batch.ndim] = n;
+  shape[batch.ndim + 1] = r;
+  *out = new_array(shape, batch.ndim + 2);
+  for (int64_t i = 0; i < out->n; i++) {
+    /* one batch dimension at most; a size of 1 broadcasts */
+    const double* x = a->data + (batches[0].n == 1 ? 0 : i / (n * r)) * n * m + i / r % n * m;
+    const double* y = b->data + (batches[1].n == 1 ? 0 : i / (n * r)) * r * m + i % r * m;
+    double between[16];
+    for (int64_t k = 0; k < m; k++) between[k] = x[k] - y[k];
+    out->data[i] = p_norm(between, m, 1, number_arg(in, "p", 2));
+  }
+  return 1;
+}
+static int ref_pdist(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t n = x->shape[0];
+  const int64_t m = x->shape[1];
+  const int64_t pairs = n * (n - 1) / 2;
+  int64_t at = 0;
+  *out = new_array(&pairs, 1);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = i + 1; j < n; j++) {
+      double between[16];
+      for (int64_t k = 0; k < m; k++) between[k] = x->data[i * m + k] - x->data[j * m + k];
+      out->data[at++] = p_norm(between, m, 1, number_arg(in, "p", 2));
+    }
+  return 1;
+}
+
+static int ref_trace(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  *out = zero_dim(0);
+  for (int64_t i = 0; i < x->shape[0] && i < x->shape[1]; i++)
+    out->data[0] += x->data[i * (x->shape[1] + 1)];
+  return 1;
+}
+
 static const Reference kReduce[] = {
     {"sum", .whole = ref_sum, .exact = 1},
     {"mean", .whole = ref_mean, .exact = 1},
@@ -223,4 +432,19 @@ static const Reference kReduce[] = {
     {"std", .whole = ref_std},
     {"norm", .whole = ref_norm},
     {"sum_to_size", .whole = ref_sum_to_size, .exact = 1},
+    {"trace", .whole = ref_trace, .exact = 1},
+    {"count_nonzero", .whole = ref_count_nonzero, .exact = 1},
+    {"aminmax", .whole = ref_aminmax, .exact = 1},
+    {"std_mean", .whole = ref_std_mean},
+    {"nansum", .whole = ref_nansum},
+    {"nanmean", .whole = ref_nanmean},
+    {"cov", .whole = ref_cov},
+    {"corrcoef", .whole = ref_corrcoef},
+    {"dist", .whole = ref_dist},
+    {"pairwise_distance", .whole = ref_pairwise_distance},
+    {"cosine_similarity", .whole = ref_cosine_similarity},
+    {"normalize", .whole = ref_normalize},
+    {"renorm", .whole = ref_renorm},
+    {"cdist", .whole = ref_cdist},
+    {"pdist", .whole = ref_pdist},
 };

@@ -23,7 +23,113 @@ static int ref_cumprod(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- differences and areas ---- */
+
+/* x without its last or its first index of dimension d. */
+static Array trimmed(const Array* x, int64_t d, int64_t begin) {
+  const int64_t size = x->shape[d] ? x->shape[d] - 1 : 0;
+  int64_t shape[kMaxDims];
+  int64_t index[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[d] = size;
+  Array out = new_array(shape, x->ndim);
+  for (int64_t i = 0; i < out.n; i++) {
+    index_of(&out, i, index);
+    index[d] += begin;
+    out.data[i] = x->data[ravel(x, index)];
+  }
+  return out;
+}
+/* The elements of a and then of b along dimension d. */
+static Array behind(const Array* a, const Array* b, int64_t d) {
+  int64_t shape[kMaxDims];
+  int64_t index[kMaxDims];
+  memcpy(shape, a->shape, sizeof shape);
+  shape[d] += b->shape[d];
+  Array out = new_array(shape, a->ndim);
+  for (int64_t i = 0; i < out.n; i++) {
+    index_of(&out, i, index);
+    const int second = index[d] >= a->shape[d];
+    if (second) index[d] -= a->shape[d];
+    out.data[i] = second ? b->data[ravel(b, index)] : a->data[ravel(a, index)];
+  }
+  return out;
+}
+static int ref_diff(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* before = tensor(in, "prepend");
+  const Array* after = tensor(in, "append");
+  const int64_t d = dim_arg(in, "dim", -1, x->ndim);
+  const int64_t n = int_arg(in, "n", 1);
+  *out = copy_of(x);
+  if (before && n) *out = behind(before, out, d);
+  if (after && n) *out = behind(out, after, d);
+  for (int64_t k = 0; k < n; k++) {
+    const Array early = trimmed(out, d, 0);
+    *out = trimmed(out, d, 1);
+    for (int64_t i = 0; i < out->n; i++) out->data[i] -= early.data[i];
+  }
+  return 1;
+}
+static Array areas(const Inputs* in, int64_t* dim) {
+  const Array* y = tensor(in, "y");
+  const Array* x = tensor(in, "x");
+  const int64_t d = *dim = dim_arg(in, "dim", -1, y->ndim);
+  const Array late = trimmed(y, d, 1);
+  Array out = trimmed(y, d, 0);
+  int64_t index[kMaxDims];
+  for (int64_t i = 0; i < out.n; i++) {
+    double width = number_arg(in, "dx", 1);
+    index_of(&out, i, index);
+    if (x && x->ndim == 1) width = x->data[index[d] + 1] - x->data[index[d]];
+    if (x && x->ndim > 1) {
+      const double from = x->data[ravel(x, index)];
+      index[d]++;
+      width = x->data[ravel(x, index)] - from;
+    }
+    out.data[i] = (out.data[i] + late.data[i]) / 2 * width;
+  }
+  return out;
+}
+static int ref_trapezoid(const Inputs* in, Array* out) {
+  int64_t d;
+  const Array parts = areas(in, &d);
+  *out = reduced_zeros(&parts, 1u << d, 0);
+  for (int64_t i = 0; i < parts.n; i++) out->data[result_of(&parts, i, 1u << d)] += parts.data[i];
+  return 1;
+}
+static int ref_cumulative_trapezoid(const Inputs* in, Array* out) {
+  int64_t d;
+  int64_t index[kMaxDims];
+  *out = areas(in, &d);
+  for (int64_t i = 0; i < out->n; i++) {
+    index_of(out, i, index);
+    if (index[d]-- == 0) continue;
+    out->data[i] += out->data[ravel(out, index)];
+  }
+  return 1;
+}
+static int ref_vander(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "x");
+  const int64_t n = int_arg(in, "N", x->shape[x->ndim - 1]);
+  const int increasing = flag_arg(in, "increasing");
+  int64_t shape[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->ndim] = n;
+  *out = new_array(shape, x->ndim + 1);
+  for (int64_t i = 0; i < out->n; i++) {
+    const int64_t power = increasing ? i % n : n - 1 - i % n;
+    out->data[i] = 1;
+    for (int64_t k = 0; k < power; k++) out->data[i] *= x->data[i / n];
+  }
+  return 1;
+}
+
 static const Reference kScan[] = {
     {"cumsum", .whole = ref_cumsum},
     {"cumprod", .whole = ref_cumprod},
+    {"diff", .whole = ref_diff},
+    {"trapezoid", .whole = ref_trapezoid},
+    {"cumulative_trapezoid", .whole = ref_cumulative_trapezoid},
+    {"vander", .whole = ref_vander},
 };

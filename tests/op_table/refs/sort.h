@@ -161,6 +161,18 @@ static int ref_bucketize(const Inputs* in, Array* out) {
   return count_before(in, out, tensor(in, "boundaries"), flag_arg(in, "right"));
 }
 
+static int ref_msort(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t n = size_of(x, 0);
+  const int64_t inner = n ? x->n / n : 0;
+  *out = zeros_like(x);
+  for (int64_t k = 0; k < inner; k++) {
+    const int64_t* order = sorted_positions(x->data + k, n, inner, 0);
+    for (int64_t i = 0; i < n; i++) out->data[i * inner + k] = x->data[order[i] * inner + k];
+  }
+  return 1;
+}
+
 static const Reference kSort[] = {
     {"sort", .whole = ref_sort, .exact = 1},
     {"argsort", .whole = ref_argsort, .exact = 1},
@@ -168,4 +180,5 @@ static const Reference kSort[] = {
     {"unique", .whole = ref_unique, .exact = 1},
     {"searchsorted", .whole = ref_searchsorted, .exact = 1},
     {"bucketize", .whole = ref_bucketize, .exact = 1},
+    {"msort", .whole = ref_msort, .exact = 1},
 };

@@ -9,33 +9,38 @@ diag diagflat diag_embed meshgrid cartesian_prod combinations repeat_interleave
 scaled_dot_product_attention bitwise_and bitwise_and! bitwise_or bitwise_or! bitwise_xor
 bitwise_xor! bitwise_not bitwise_not! bitwise_left_shift bitwise_left_shift! bitwise_right_shift
 bitwise_right_shift! eq eq! ne ne! lt lt! le le! gt gt! ge ge! logical_not logical_not! logical_and
-logical_and! logical_or logical_or! logical_xor logical_xor! conv1d conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d copy! clone to contiguous zero! fill! empty zeros ones full arange
-empty_like zeros_like ones_like full_like eye linspace tril_indices triu_indices gather scatter_add
+logical_and! logical_or logical_or! logical_xor logical_xor! isclose isin conv1d conv2d conv3d
+conv_transpose1d conv_transpose2d conv_transpose3d copy! clone to contiguous zero! fill! empty zeros
+ones full arange empty_like zeros_like ones_like full_like eye linspace tril_indices triu_indices
+logspace hann_window hamming_window blackman_window bartlett_window kaiser_window gather scatter_add
 scatter_add! index_select index_add index_add! index_put index_put! embedding scatter scatter!
 index_copy index_copy! index_fill index_fill! take_along_dim masked_select nonzero one_hot tril
-tril! triu triu! where masked_fill masked_fill! nuclear_norm l1_loss mse_loss smooth_l1_loss
-huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div nll_loss cross_entropy
-matmul linear addmm addmm! baddbmm baddbmm! mm bmm mv dot outer einsum batch_norm group_norm
-instance_norm rms_norm layer_norm max_pool1d max_pool1d_with_indices max_pool2d
-max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool2d
-adaptive_avg_pool1d adaptive_avg_pool2d rand randn rand_like randn_like bernoulli bernoulli! randint
-randint_like random! normal normal! uniform! exponential! dropout dropout! randperm multinomial sum
-sum_to_size mean argmax any all amax amin logsumexp var std var_mean prod argmin norm interpolate
-cumsum cumsum! cumprod cumprod! softmax softmin log_softmax sort argsort topk searchsorted bucketize
-unique exp exp! log log! tanh tanh! sigmoid sigmoid! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt!
-square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p!
-sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc
-erfc! floor floor! ceil ceil! trunc trunc! round round! isnan isinf isfinite view reshape transpose
-transpose! t t! permute expand squeeze squeeze! unsqueeze unsqueeze! select detach as_strided
-as_strided! flatten unflatten unbind narrow diagonal ravel broadcast_to broadcast_tensors movedim
-atleast_1d atleast_2d atleast_3d adjoint narrow_copy unfold select_scatter slice_scatter
-diagonal_scatter maximum minimum split_with_sizes
+tril! triu triu! where masked_fill masked_fill! take put put! masked_scatter masked_scatter!
+argwhere nonzero_static unravel_index nuclear_norm l1_loss mse_loss smooth_l1_loss huber_loss
+binary_cross_entropy binary_cross_entropy_with_logits kl_div nll_loss cross_entropy matmul linear
+addmm addmm! baddbmm baddbmm! mm bmm mv dot outer einsum addmv addmv! addr addr! addbmm addbmm! vdot
+inner tensordot kron cross chain_matmul batch_norm group_norm instance_norm rms_norm layer_norm
+max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d
+adaptive_max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand randn
+rand_like randn_like bernoulli bernoulli! randint randint_like random! normal normal! uniform!
+exponential! dropout dropout! randperm multinomial sum sum_to_size mean argmax any all amax amin
+logsumexp var std var_mean prod argmin norm count_nonzero aminmax std_mean nansum nanmean cov
+corrcoef dist pairwise_distance cosine_similarity normalize renorm renorm! cdist pdist trace
+interpolate cumsum cumsum! cumprod cumprod! diff trapezoid cumulative_trapezoid vander softmax
+softmin log_softmax sort argsort topk searchsorted bucketize unique msort exp exp! log log! tanh
+tanh! sigmoid sigmoid! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal
+reciprocal! exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan!
+asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc erfc! floor floor! ceil ceil!
+trunc trunc! round round! isnan isinf isfinite view reshape transpose transpose! t t! permute expand
+squeeze squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind
+narrow diagonal ravel broadcast_to broadcast_tensors movedim atleast_1d atleast_2d atleast_3d
+adjoint narrow_copy unfold select_scatter slice_scatter diagonal_scatter maximum minimum
+split_with_sizes
 """))
 # Further names of some of them.
 const ALIASES = Symbol.(Base.split("""
 subtract subtract! multiply multiply! divide true_divide divide! true_divide! arctan2 arctan2!
 negative negative! clip clip! concat concatenate unsafe_split unsafe_chunk row_stack not_equal
-not_equal! less less! less_equal less_equal! greater greater! greater_equal greater_equal! absolute
-absolute! arcsin arcsin! arccos arccos! arctan arctan! fix fix! swapaxes swapdims moveaxis
+not_equal! less less! less_equal less_equal! greater greater! greater_equal greater_equal! ger trapz
+absolute absolute! arcsin arcsin! arccos arccos! arctan arctan! fix fix! swapaxes swapdims moveaxis
 """))

@@ -9,6 +9,8 @@ const INTERPOLATION = ("nearest" => 0, "linear" => 1, "bilinear" => 2, "nearest-
 const PADDING = ("constant" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const SCATTER = ("none" => 0, "add" => 1, "multiply" => 2)
 const INDEXING = ("ij" => 0, "xy" => 1)
+const CDISTMODE = ("use_mm_for_euclid_dist_if_necessary" => 0, "use_mm_for_euclid_dist" => 1,
+    "donot_use_mm_for_euclid_dist" => 2)
 const SIDE = ("none" => 0, "left" => 1, "right" => 2)
 const ANNEAL = ("cos" => 0, "linear" => 1)
 const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
@@ -2676,6 +2678,47 @@ function logical_xor!(input::Tensor, other::Tensor)
 end
 
 """
+    TT.isclose(input, other, rtol=1e-5, atol=1e-8; equal_nan=false)
+
+Tests |self - other| <= atol + rtol |other|, elementwise. Infinities are close if they are equal.
+
+- `other`: tensor of the dtype of self
+- `rtol`: tolerance relative to other
+- `atol`: absolute tolerance
+- `equal_nan`: whether nan is close to nan
+"""
+function isclose(input::Tensor, other::Tensor, rtol_=1e-5, atol_=1e-8; rtol::Real=rtol_,
+    atol::Real=atol_, equal_nan::Bool=false)
+    opts = Ref(C.tt_isclose_opts(UInt64(7), f64(rtol), f64(atol), flag(equal_nan)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_isclose(ctx(), input, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.isin(elements, test_elements; assume_unique=false, invert=false, out=nothing)
+
+Tests for each element whether it is among `test_elements`. nan is among none.
+
+- `test_elements`: tensor of any shape
+- `assume_unique`: accepted for compatibility
+- `invert`: whether the result is negated
+"""
+function isin(elements::Union{Tensor, Number}, test_elements::Union{Tensor, Number};
+    assume_unique::Bool=false, invert::Bool=false, out=nothing)
+    elements isa Number && (elements = number_tensor(elements, test_elements))
+    test_elements isa Number && (test_elements = number_tensor(test_elements, elements))
+    opts = Ref(C.tt_isin_opts(UInt64(3), flag(assume_unique), flag(invert)))
+    if out !== nothing
+        check(C.tt_isin_into(ctx(), elements, test_elements, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_isin(ctx(), elements, test_elements, opts, o))
+    return wrap(o[])
+end
+
+"""
     TT.conv1d(input, weight, bias=nothing; stride=1, padding=0, dilation=1, groups=1)
 
 Computes a 1-D convolution (cross-correlation) of signals.
@@ -3265,6 +3308,140 @@ function triu_indices(row::Integer, col_=required, offset_=0; col::Union{Integer
 end
 
 """
+    TT.logspace(start, stop, steps, base=10.0; dtype=nothing, device=nothing, requires_grad=false)
+
+Returns base to the powers of `steps` evenly spaced values from start to end, both included.
+
+- `start`: first exponent
+- `stop`: last exponent
+- `steps`: number of values
+- `base`: base of the powers
+- `dtype`: dtype of the result; default: complex64 if start or end is complex, else float32
+- `device`: device of the result; default: CPU
+"""
+function logspace(start::Number, stop::Number, steps::Integer, base_=10.0; base::Real=base_,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_logspace_opts(UInt64(1) | given(dtype, 1) | given(device, 2), f64(base),
+        dtype_code(dtype), device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_logspace(ctx(), Ref(scalar(start)), Ref(scalar(stop)), i64(steps), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    TT.hann_window(window_length; periodic=true, dtype=nothing, device=nothing, requires_grad=false)
+
+Returns a Hann window: 0.5 - 0.5 cos(2 pi i / n).
+
+- `window_length`: number of values
+- `periodic`: whether the window is the beginning of a symmetric one that is longer by 1, for use
+  with Fourier transforms
+- `dtype`: dtype of the result, floating; default: float32
+- `device`: device of the result; default: CPU
+"""
+function hann_window(window_length::Integer; periodic::Bool=true,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_hann_window_opts(UInt64(1) | given(dtype, 1) | given(device, 2), flag(periodic),
+        dtype_code(dtype), device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_hann_window(ctx(), i64(window_length), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    TT.hamming_window(window_length; periodic=true, alpha=0.54, beta=0.46, dtype=nothing,
+        device=nothing, requires_grad=false)
+
+Returns a Hamming window: alpha - beta cos(2 pi i / n).
+
+- `window_length`: number of values
+- `periodic`: whether the window is the beginning of a symmetric one that is longer by 1, for use
+  with Fourier transforms
+- `alpha`: constant term
+- `beta`: factor of the cosine
+- `dtype`: dtype of the result, floating; default: float32
+- `device`: device of the result; default: CPU
+"""
+function hamming_window(window_length::Integer; periodic::Bool=true, alpha::Real=0.54,
+    beta::Real=0.46, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    opts = Ref(C.tt_hamming_window_opts(UInt64(7) | given(dtype, 3) | given(device, 4),
+        flag(periodic), f64(alpha), f64(beta), dtype_code(dtype), device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_hamming_window(ctx(), i64(window_length), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    TT.blackman_window(window_length; periodic=true, dtype=nothing, device=nothing,
+        requires_grad=false)
+
+Returns a Blackman window: 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
+
+- `window_length`: number of values
+- `periodic`: whether the window is the beginning of a symmetric one that is longer by 1, for use
+  with Fourier transforms
+- `dtype`: dtype of the result, floating; default: float32
+- `device`: device of the result; default: CPU
+"""
+function blackman_window(window_length::Integer; periodic::Bool=true,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_blackman_window_opts(UInt64(1) | given(dtype, 1) | given(device, 2),
+        flag(periodic), dtype_code(dtype), device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_blackman_window(ctx(), i64(window_length), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    TT.bartlett_window(window_length; periodic=true, dtype=nothing, device=nothing,
+        requires_grad=false)
+
+Returns a Bartlett window: 1 - |2 i / n - 1|.
+
+- `window_length`: number of values
+- `periodic`: whether the window is the beginning of a symmetric one that is longer by 1, for use
+  with Fourier transforms
+- `dtype`: dtype of the result, floating; default: float32
+- `device`: device of the result; default: CPU
+"""
+function bartlett_window(window_length::Integer; periodic::Bool=true,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_bartlett_window_opts(UInt64(1) | given(dtype, 1) | given(device, 2),
+        flag(periodic), dtype_code(dtype), device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_bartlett_window(ctx(), i64(window_length), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    TT.kaiser_window(window_length; periodic=true, beta=12.0, dtype=nothing, device=nothing,
+        requires_grad=false)
+
+Returns a Kaiser window: I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta).
+
+- `window_length`: number of values
+- `periodic`: whether the window is the beginning of a symmetric one that is longer by 1, for use
+  with Fourier transforms
+- `beta`: shape of the window
+- `dtype`: dtype of the result, floating; default: float32
+- `device`: device of the result; default: CPU
+"""
+function kaiser_window(window_length::Integer; periodic::Bool=true, beta::Real=12.0,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    opts = Ref(C.tt_kaiser_window_opts(UInt64(3) | given(dtype, 2) | given(device, 3),
+        flag(periodic), f64(beta), dtype_code(dtype), device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_kaiser_window(ctx(), i64(window_length), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
     TT.gather(input, dim, index; out=nothing)
 
 Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
@@ -3846,6 +4023,127 @@ function masked_fill!(input::Tensor, mask::Tensor, value::Union{Number, Tensor})
 end
 
 """
+    TT.take(input, index; out=nothing)
+
+Selects elements of the flattened tensor.
+
+- `index`: integer tensor of positions; negative ones count from the end
+"""
+function take(input::Tensor, index::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_take_into(ctx(), input, index, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_take(ctx(), input, index, o))
+    return wrap(o[])
+end
+
+"""
+    TT.put(input, index, source, accumulate=false)
+
+Returns a copy of self with the elements of source written at positions of the flattened tensor.
+
+- `index`: integer tensor of positions; negative ones count from the end
+- `source`: values to write, as many as index has elements
+- `accumulate`: whether values are added instead of written; repeated positions accumulate
+"""
+function put(input::Tensor, index::Tensor, source::Tensor, accumulate_=false;
+    accumulate::Bool=accumulate_)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_put(ctx(), input, index, source, flag(accumulate), o))
+    return wrap(o[])
+end
+
+"""
+    TT.put!(input, index, source, accumulate=false)
+
+In place:
+
+Returns a copy of self with the elements of source written at positions of the flattened tensor.
+
+- `index`: integer tensor of positions; negative ones count from the end
+- `source`: values to write, as many as index has elements
+- `accumulate`: whether values are added instead of written; repeated positions accumulate
+"""
+function put!(input::Tensor, index::Tensor, source::Tensor, accumulate_=false;
+    accumulate::Bool=accumulate_)
+    check(C.tt_put_(ctx(), input, index, source, flag(accumulate)))
+    return input
+end
+
+"""
+    TT.masked_scatter(input, mask, source)
+
+Replaces the elements of self where mask is true by the elements of source, in order.
+
+- `mask`: bool tensor
+- `source`: values to write, at least as many as mask has true elements
+"""
+function masked_scatter(input::Tensor, mask::Tensor, source::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_masked_scatter(ctx(), input, mask, source, o))
+    return wrap(o[])
+end
+
+"""
+    TT.masked_scatter!(input, mask, source)
+
+In place:
+
+Replaces the elements of self where mask is true by the elements of source, in order.
+
+- `mask`: bool tensor
+- `source`: values to write, at least as many as mask has true elements
+"""
+function masked_scatter!(input::Tensor, mask::Tensor, source::Tensor)
+    check(C.tt_masked_scatter_(ctx(), input, mask, source))
+    return input
+end
+
+"""
+    TT.argwhere(input)
+
+Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+"""
+function argwhere(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_argwhere(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.nonzero_static(input; size=required, fill_value=-1)
+
+Returns the indices of the first `size` nonzero elements, in row-major order.
+
+- `size`: number of rows of the result
+- `fill_value`: what fills the rows for which there is no nonzero element
+"""
+function nonzero_static(input::Tensor; size::Union{Integer, Required}=required,
+    fill_value::Integer=-1)
+    opts = Ref(C.tt_nonzero_static_opts(UInt64(1), i64(fill_value)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_nonzero_static(ctx(), input, i64(size), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.unravel_index(indices, shape)
+
+Converts positions in a flattened array of a shape into one index per dimension.
+
+- `indices`: integer tensor of positions
+- `shape`: sizes of the array
+"""
+function unravel_index(indices::Tensor, shape_=required; shape::Union{Ints, Required}=shape_)
+    shape === required && missing_argument(:shape)
+    shape_v = ints(shape)
+    return GC.@preserve shape_v list_out((outs, cap, n) -> C.tt_unravel_index(ctx(), indices,
+        shape_v, length(shape_v), outs, cap, n))
+end
+
+"""
     TT.nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is
@@ -4262,6 +4560,8 @@ function outer(input::Tensor, vec2::Tensor; out=nothing)
     return wrap(o[])
 end
 
+const ger = outer
+
 """
     TT.einsum(equation, operands...)
 
@@ -4279,6 +4579,242 @@ function einsum(equation::AbstractString, operands...)
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve operands_v operands C.tt_einsum(ctx(), equation, operands_v,
         length(operands_v), o))
+    return wrap(o[])
+end
+
+"""
+    TT.addmv(input, mat, vec; beta=1, alpha=1, out=nothing)
+
+Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including nan, if beta
+is 0.
+
+- `mat`: (n, m)
+- `vec`: (m)
+- `beta`: factor of self
+- `alpha`: factor of the product
+"""
+function addmv(input::Tensor, mat::Tensor, vec::Tensor; beta::Number=1, alpha::Number=1,
+    out=nothing)
+    opts = Ref(C.tt_addmv_opts(UInt64(3), scalar(beta), scalar(alpha)))
+    if out !== nothing
+        check(C.tt_addmv_into(ctx(), input, mat, vec, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_addmv(ctx(), input, mat, vec, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.addmv!(input, mat, vec; beta=1, alpha=1)
+
+In place:
+
+Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including nan, if beta
+is 0.
+
+- `mat`: (n, m)
+- `vec`: (m)
+- `beta`: factor of self
+- `alpha`: factor of the product
+"""
+function addmv!(input::Tensor, mat::Tensor, vec::Tensor; beta::Number=1, alpha::Number=1)
+    opts = Ref(C.tt_addmv_opts(UInt64(3), scalar(beta), scalar(alpha)))
+    check(C.tt_addmv_(ctx(), input, mat, vec, opts))
+    return input
+end
+
+"""
+    TT.addr(input, vec1, vec2; beta=1, alpha=1, out=nothing)
+
+Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored, including nan, if
+beta is 0.
+
+- `vec1`: (n)
+- `vec2`: (m)
+- `beta`: factor of self
+- `alpha`: factor of the product
+"""
+function addr(input::Tensor, vec1::Tensor, vec2::Tensor; beta::Number=1, alpha::Number=1,
+    out=nothing)
+    opts = Ref(C.tt_addr_opts(UInt64(3), scalar(beta), scalar(alpha)))
+    if out !== nothing
+        check(C.tt_addr_into(ctx(), input, vec1, vec2, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_addr(ctx(), input, vec1, vec2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.addr!(input, vec1, vec2; beta=1, alpha=1)
+
+In place:
+
+Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored, including nan, if
+beta is 0.
+
+- `vec1`: (n)
+- `vec2`: (m)
+- `beta`: factor of self
+- `alpha`: factor of the product
+"""
+function addr!(input::Tensor, vec1::Tensor, vec2::Tensor; beta::Number=1, alpha::Number=1)
+    opts = Ref(C.tt_addr_opts(UInt64(3), scalar(beta), scalar(alpha)))
+    check(C.tt_addr_(ctx(), input, vec1, vec2, opts))
+    return input
+end
+
+"""
+    TT.addbmm(input, batch1, batch2; beta=1, alpha=1, out=nothing)
+
+Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self broadcasts; it is
+ignored, including nan, if beta is 0.
+
+- `batch1`: (b, n, m)
+- `batch2`: (b, m, p)
+- `beta`: factor of self
+- `alpha`: factor of the products
+"""
+function addbmm(input::Tensor, batch1::Tensor, batch2::Tensor; beta::Number=1, alpha::Number=1,
+    out=nothing)
+    opts = Ref(C.tt_addbmm_opts(UInt64(3), scalar(beta), scalar(alpha)))
+    if out !== nothing
+        check(C.tt_addbmm_into(ctx(), input, batch1, batch2, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_addbmm(ctx(), input, batch1, batch2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.addbmm!(input, batch1, batch2; beta=1, alpha=1)
+
+In place:
+
+Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self broadcasts; it is
+ignored, including nan, if beta is 0.
+
+- `batch1`: (b, n, m)
+- `batch2`: (b, m, p)
+- `beta`: factor of self
+- `alpha`: factor of the products
+"""
+function addbmm!(input::Tensor, batch1::Tensor, batch2::Tensor; beta::Number=1, alpha::Number=1)
+    opts = Ref(C.tt_addbmm_opts(UInt64(3), scalar(beta), scalar(alpha)))
+    check(C.tt_addbmm_(ctx(), input, batch1, batch2, opts))
+    return input
+end
+
+"""
+    TT.vdot(input, other; out=nothing)
+
+Computes the dot product of two vectors, of which the first is conjugated.
+
+- `self`: (n)
+- `other`: (n)
+"""
+function vdot(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_vdot_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_vdot(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.inner(input, other; out=nothing)
+
+Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
+multiplied.
+
+- `other`: last size equal to that of self
+"""
+function inner(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_inner_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_inner(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.tensordot(input, other, dims_self, dims_other; out=nothing)
+
+Sums the products of the elements over dimensions of both operands, paired in order.
+
+- `dims_self`: dimensions of self
+- `dims_other`: dimensions of other, as many; of equal sizes or 1
+"""
+function tensordot(input::Tensor, other::Tensor, dims_self::Ints, dims_other::Ints; out=nothing)
+    dims_self_v = c_dims(dims_self)
+    dims_other_v = c_dims(dims_other)
+    if out !== nothing
+        check(GC.@preserve dims_self_v dims_other_v C.tt_tensordot_into(ctx(), input, other,
+            dims_self_v, length(dims_self_v), dims_other_v, length(dims_other_v), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dims_self_v dims_other_v C.tt_tensordot(ctx(), input, other, dims_self_v,
+        length(dims_self_v), dims_other_v, length(dims_other_v), o))
+    return wrap(o[])
+end
+
+"""
+    TT.kron(input, other; out=nothing)
+
+Computes the Kronecker product: each element of self times other, as blocks.
+"""
+function kron(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_kron_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_kron(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cross(input, other, dim=nothing; dims=nothing, out=nothing)
+
+Computes the cross products of vectors of 3 elements along dim.
+
+- `other`: as many dimensions as self, with size 3 in dim
+- `dim`: dimension of the vectors; default: the first of self with size 3
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function cross(input::Tensor, other::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), out=nothing)
+    opts = Ref(C.tt_cross_opts(given(dim, 0), c_dim(dim)))
+    if out !== nothing
+        check(C.tt_cross_into(ctx(), input, other, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cross(ctx(), input, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.chain_matmul(matrices...)
+
+Computes the product of several matrices in the order that needs the fewest multiplications.
+
+- `matrices`: 1 to 256 matrices with fitting sizes
+"""
+function chain_matmul(matrices...)
+    matrices = gathered(matrices)
+    matrices_v = handles(matrices)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve matrices_v matrices C.tt_chain_matmul(ctx(), matrices_v, length(matrices_v),
+        o))
     return wrap(o[])
 end
 
@@ -5465,6 +6001,298 @@ function norm(input::Tensor, p_=2.0, dim_=nothing; dims=nothing, p::Real=p_,
 end
 
 """
+    TT.count_nonzero(input, dim=nothing; dims=nothing)
+
+Counts the nonzero elements over dim.
+
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function count_nonzero(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_))
+    dim_v = c_dims(dim)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_count_nonzero(ctx(), input, dim_v, length(dim_v), o))
+    return wrap(o[])
+end
+
+"""
+    TT.aminmax(input; dims=nothing, dim=nothing, keepdim=false, out=nothing)
+
+Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share the
+gradient equally.
+
+- `dim`: dimension to reduce; default: all
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function aminmax(input::Tensor; dims=nothing, dim::Union{Integer, Nothing}=chosen_one(dims,
+    nothing), keepdim::Bool=keeps(dims), out=nothing)
+    opts = Ref(C.tt_aminmax_opts(UInt64(2) | given(dim, 0), c_dim(dim), flag(keepdim)))
+    if out !== nothing
+        check(C.tt_aminmax_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_aminmax(ctx(), input, opts, o1, o2))
+    return (min = wrap_or_nothing(o1[]), max = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.std_mean(input, dim=nothing, correction=1.0; dims=nothing, keepdim=false)
+
+Computes standard deviations, as std does, and means over dim.
+
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `correction`: subtracted from the number of elements in the divisor. 0: variance of the
+  population; 1: unbiased estimate from a sample
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function std_mean(input::Tensor, dim_=nothing, correction_=1.0; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), correction::Real=correction_,
+    keepdim::Bool=keeps(dims))
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_std_mean_opts(UInt64(3), f64(correction), flag(keepdim)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_std_mean(ctx(), input, dim_v, length(dim_v), opts, o1, o2))
+    return (std = wrap_or_nothing(o1[]), mean = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.nansum(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
+
+Computes sums over dim in which nan counts as 0.
+
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `dtype`: dtype of the computation and of the result; default: int64 for integers and bool, else
+  that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function nansum(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_nansum_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_nansum_into(ctx(), input, dim_v, length(dim_v), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_nansum(ctx(), input, dim_v, length(dim_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.nanmean(input, dim=nothing; dims=nothing, keepdim=false, dtype=nothing, out=nothing)
+
+Computes means over dim of the elements that are not nan.
+
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `dtype`: dtype of the computation and of the result; default: that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function nanmean(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_nanmean_opts(UInt64(1) | given(dtype, 1), flag(keepdim), dtype_code(dtype)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_nanmean_into(ctx(), input, dim_v, length(dim_v), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_nanmean(ctx(), input, dim_v, length(dim_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cov(input; correction=1, fweights=nothing, aweights=nothing)
+
+Computes the covariances of variables, the rows of a matrix; each column is an observation.
+
+- `self`: (n, m), or (m) for one variable
+- `correction`: subtracted from the number of observations in the divisor
+- `fweights`: (m), integers: how often each observation counts
+- `aweights`: (m), floating: how much each observation weighs
+"""
+function cov(input::Tensor; correction::Integer=1, fweights::Union{Tensor, Nothing}=nothing,
+    aweights::Union{Tensor, Nothing}=nothing)
+    opts = Ref(C.tt_cov_opts(UInt64(1) | given(fweights, 1) | given(aweights, 2), i64(correction),
+        handle(fweights), handle(aweights)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve fweights aweights C.tt_cov(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.corrcoef(input)
+
+Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column is an
+observation.
+
+- `self`: (n, m), or (m) for one variable
+"""
+function corrcoef(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_corrcoef(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.dist(input, other, p=2.0)
+
+Computes the p-norm of self - other, over all elements.
+
+- `p`: order of the norm, as of norm
+"""
+function dist(input::Tensor, other::Tensor, p_=2.0; p::Real=p_)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_dist(ctx(), input, other, f64(p), o))
+    return wrap(o[])
+end
+
+"""
+    TT.pairwise_distance(x1, x2, p=2.0, eps=1e-6; keepdim=false)
+
+Computes the p-norms of x1 - x2 + eps over the last dimension.
+
+- `p`: order of the norm, as of norm
+- `eps`: added to the differences
+- `keepdim`: whether the last dimension is kept with size 1
+"""
+function pairwise_distance(x1::Tensor, x2::Tensor, p_=2.0, eps_=1e-6; p::Real=p_, eps::Real=eps_,
+    keepdim::Bool=false)
+    opts = Ref(C.tt_pairwise_distance_opts(UInt64(7), f64(p), f64(eps), flag(keepdim)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_pairwise_distance(ctx(), x1, x2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cosine_similarity(x1, x2, dim=2, eps=1e-8; dims=nothing)
+
+Computes the cosines of the angles between vectors along dim: their dot product divided by their
+lengths.
+
+- `dim`: dimension of the vectors, after broadcasting
+- `eps`: lower bound of the lengths
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function cosine_similarity(x1::Tensor, x2::Tensor, dim_=2, eps_=1e-8; dims=nothing,
+    dim::Integer=chosen_one(dims, dim_), eps::Real=eps_)
+    opts = Ref(C.tt_cosine_similarity_opts(UInt64(3), c_dim(dim), f64(eps)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cosine_similarity(ctx(), x1, x2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.normalize(input, p=2.0, dim=2, eps=1e-12; dims=nothing, out=nothing)
+
+Divides vectors along dim by their p-norms.
+
+- `p`: order of the norm, as of norm
+- `dim`: dimension of the vectors
+- `eps`: lower bound of the norms
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function normalize(input::Tensor, p_=2.0, dim_=2, eps_=1e-12; dims=nothing, p::Real=p_,
+    dim::Integer=chosen_one(dims, dim_), eps::Real=eps_, out=nothing)
+    opts = Ref(C.tt_normalize_opts(UInt64(7), f64(p), c_dim(dim), f64(eps)))
+    if out !== nothing
+        check(C.tt_normalize_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_normalize(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.renorm(input, p, dim, maxnorm; out=nothing)
+
+Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+
+- `p`: order of the norm, positive
+- `dim`: dimension whose slices are scaled
+- `maxnorm`: largest norm of a slice
+"""
+function renorm(input::Tensor, p::Real, dim::Integer, maxnorm::Real; out=nothing)
+    if out !== nothing
+        check(C.tt_renorm_into(ctx(), input, f64(p), c_dim(dim), f64(maxnorm), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_renorm(ctx(), input, f64(p), c_dim(dim), f64(maxnorm), o))
+    return wrap(o[])
+end
+
+"""
+    TT.renorm!(input, p, dim, maxnorm)
+
+In place:
+
+Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+
+- `p`: order of the norm, positive
+- `dim`: dimension whose slices are scaled
+- `maxnorm`: largest norm of a slice
+"""
+function renorm!(input::Tensor, p::Real, dim::Integer, maxnorm::Real)
+    check(C.tt_renorm_(ctx(), input, f64(p), c_dim(dim), f64(maxnorm)))
+    return input
+end
+
+"""
+    TT.cdist(x1, x2, p=2.0; compute_mode=\"use_mm_for_euclid_dist_if_necessary\")
+
+Computes the p-norm distances between each row of x1 and each row of x2.
+
+- `x1`: (…, n, m)
+- `x2`: (…, r, m)
+- `p`: order of the norm, as of norm
+- `compute_mode`: how Euclidean distances are computed
+"""
+function cdist(x1::Tensor, x2::Tensor, p_=2.0; p::Real=p_,
+    compute_mode::Union{Union{AbstractString, Symbol},
+    Nothing}="use_mm_for_euclid_dist_if_necessary")
+    opts = Ref(C.tt_cdist_opts(UInt64(3), f64(p), choice(CDISTMODE, compute_mode, "compute_mode")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cdist(ctx(), x1, x2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.pdist(input, p=2.0)
+
+Computes the p-norm distances between every two rows of a matrix, in the order of the upper
+triangle.
+
+- `self`: (n, m)
+- `p`: order of the norm, as of norm
+"""
+function pdist(input::Tensor, p_=2.0; p::Real=p_)
+    opts = Ref(C.tt_pdist_opts(UInt64(1), f64(p)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_pdist(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.trace(input)
+
+Computes the sum of the main diagonal of a matrix.
+"""
+function trace(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_trace(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
     TT.interpolate(input, size=nothing, scale_factor=nothing; mode=\"nearest\",
         align_corners=nothing, recompute_scale_factor=nothing, antialias=false, scale_d=nothing,
         scale_h=nothing, scale_w=nothing)
@@ -5587,6 +6415,90 @@ function cumprod!(input::Tensor, dim_=required; dims=nothing,
     opts = Ref(C.tt_cumprod_opts(given(dtype, 0), dtype_code(dtype)))
     check(C.tt_cumprod_(ctx(), input, c_dim(dim), opts))
     return input
+end
+
+"""
+    TT.diff(input, n=1, dim=-1, prepend=nothing, append=nothing; dims=nothing, out=nothing)
+
+Computes the n-th differences of neighbours along dim. Bool elements are compared.
+
+- `n`: how often differences are taken
+- `dim`: dimension of the neighbours
+- `prepend`: values put before self along dim
+- `append`: values put behind self along dim
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function diff(input::Tensor, n_=1, dim_=-1, prepend_=nothing, append_=nothing; dims=nothing,
+    n::Integer=n_, dim::Integer=chosen_one(dims, dim_), prepend::Union{Tensor, Nothing}=prepend_,
+    append::Union{Tensor, Nothing}=append_, out=nothing)
+    opts = Ref(C.tt_diff_opts(given(prepend, 0) | given(append, 1), handle(prepend),
+        handle(append)))
+    if out !== nothing
+        check(GC.@preserve prepend append C.tt_diff_into(ctx(), input, i64(n), c_dim(dim), opts,
+            out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve prepend append C.tt_diff(ctx(), input, i64(n), c_dim(dim), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.trapezoid(y, x=nothing; dims=nothing, dx=1, dim=-1)
+
+Integrates y along dim by the trapezoidal rule.
+
+- `y`: values of the function
+- `x`: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
+  points dx apart
+- `dx`: distance of the points, without x
+- `dim`: dimension to integrate along
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function trapezoid(y::Tensor, x_=nothing; dims=nothing, x::Union{Tensor, Nothing}=x_, dx::Number=1,
+    dim::Integer=chosen_one(dims, -1))
+    opts = Ref(C.tt_trapezoid_opts(UInt64(3), scalar(dx), c_dim(dim)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_trapezoid(ctx(), y, optional(x), opts, o))
+    return wrap(o[])
+end
+
+const trapz = trapezoid
+
+"""
+    TT.cumulative_trapezoid(y, x=nothing; dims=nothing, dx=1, dim=-1)
+
+Integrates y along dim by the trapezoidal rule, up to each point.
+
+- `y`: values of the function
+- `x`: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
+  points dx apart
+- `dx`: distance of the points, without x
+- `dim`: dimension to integrate along
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function cumulative_trapezoid(y::Tensor, x_=nothing; dims=nothing, x::Union{Tensor, Nothing}=x_,
+    dx::Number=1, dim::Integer=chosen_one(dims, -1))
+    opts = Ref(C.tt_cumulative_trapezoid_opts(UInt64(3), scalar(dx), c_dim(dim)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cumulative_trapezoid(ctx(), y, optional(x), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.vander(x, N=nothing; increasing=false)
+
+Returns Vandermonde matrices: the powers of the elements of x as columns, the largest first.
+
+- `x`: (…, n)
+- `N`: number of columns; default: n
+- `increasing`: whether the power 0 is the first column
+"""
+function vander(x::Tensor, N_=nothing; N::Union{Integer, Nothing}=N_, increasing::Bool=false)
+    opts = Ref(C.tt_vander_opts(UInt64(2) | given(N, 0), i64(N), flag(increasing)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_vander(ctx(), x, opts, o))
+    return wrap(o[])
 end
 
 """
@@ -5791,6 +6703,22 @@ function unique(input::Tensor; dims=nothing, sorted::Bool=true, return_inverse::
     check(C.tt_unique(ctx(), input, opts, o1, o2, o3))
     return (values = wrap_or_nothing(o1[]), inverse = wrap_or_nothing(o2[]),
         counts = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.msort(input; out=nothing)
+
+Sorts the elements along the first dimension in ascending order. nan is larger than all other
+values.
+"""
+function msort(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_msort_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_msort(ctx(), input, o))
+    return wrap(o[])
 end
 
 """

@@ -15,8 +15,9 @@ MODULES = {
         "add add_ atan2 atan2_ clamp clamp_ div div_ floor_divide floor_divide_ fmod fmod_ maximum "
         "minimum mul mul_ neg neg_ pow pow_ remainder remainder_ rsub sub sub_",
     "_reduce":
-        "all amax amin any argmax argmin logsumexp max mean min norm prod std sum sum_to_size var "
-        "var_mean",
+        "all amax amin aminmax any argmax argmin cdist corrcoef cosine_similarity count_nonzero "
+        "cov dist logsumexp max mean min nanmean nansum norm normalize pairwise_distance pdist "
+        "prod renorm renorm_ std std_mean sum sum_to_size trace var var_mean",
     "_arrange":
         "block_diag cartesian_prod cat chunk column_stack combinations constant_pad_nd diag "
         "diag_embed diagflat dsplit dstack flip fliplr flipud hsplit hstack meshgrid pad repeat "
@@ -27,27 +28,29 @@ MODULES = {
         "bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ "
         "bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_",
     "_compare":
-        "eq eq_ ge ge_ gt gt_ le le_ logical_and logical_and_ logical_not logical_not_ logical_or "
-        "logical_or_ logical_xor logical_xor_ lt lt_ ne ne_",
+        "eq eq_ ge ge_ gt gt_ isclose isin le le_ logical_and logical_and_ logical_not "
+        "logical_not_ logical_or logical_or_ logical_xor logical_xor_ lt lt_ ne ne_",
     "_conv":
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_copy":
         "clone contiguous copy_ fill_ to zero_",
     "_factory":
-        "arange empty empty_like eye full full_like linspace new_empty new_full new_ones new_zeros "
-        "ones ones_like tril_indices triu_indices zeros zeros_like",
+        "arange bartlett_window blackman_window empty empty_like eye full full_like hamming_window "
+        "hann_window kaiser_window linspace logspace new_empty new_full new_ones new_zeros ones "
+        "ones_like tril_indices triu_indices zeros zeros_like",
     "_index":
-        "_m_where embedding gather index_add index_add_ index_copy index_copy_ index_fill "
-        "index_fill_ index_put index_put_ index_select masked_fill masked_fill_ masked_select "
-        "nonzero one_hot scatter scatter_ scatter_add scatter_add_ take_along_dim tril tril_ triu "
-        "triu_ where",
+        "_m_where argwhere embedding gather index_add index_add_ index_copy index_copy_ index_fill "
+        "index_fill_ index_put index_put_ index_select masked_fill masked_fill_ masked_scatter "
+        "masked_scatter_ masked_select nonzero nonzero_static one_hot put put_ scatter scatter_ "
+        "scatter_add scatter_add_ take take_along_dim tril tril_ triu triu_ unravel_index where",
     "_linalg":
         "nuclear_norm",
     "_loss":
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy huber_loss kl_div "
         "l1_loss mse_loss nll_loss smooth_l1_loss",
     "_matmul":
-        "addmm addmm_ baddbmm baddbmm_ bmm dot einsum linear matmul mm mv outer",
+        "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm chain_matmul "
+        "cross dot einsum inner kron linear matmul mm mv outer tensordot vdot",
     "_norm":
         "batch_norm group_norm instance_norm layer_norm rms_norm",
     "_pool":
@@ -60,11 +63,11 @@ MODULES = {
     "_resize":
         "interpolate",
     "_scan":
-        "cumprod cumprod_ cumsum cumsum_",
+        "cumprod cumprod_ cumsum cumsum_ cumulative_trapezoid diff trapezoid vander",
     "_softmax":
         "log_softmax softmax softmin",
     "_sort":
-        "argsort bucketize searchsorted sort topk unique",
+        "argsort bucketize msort searchsorted sort topk unique",
     "_unary":
         "abs abs_ acos acos_ asin asin_ atan atan_ ceil ceil_ cos cos_ cosh cosh_ erf erf_ erfc "
         "erfc_ exp exp2 exp2_ exp_ expm1 expm1_ floor floor_ isfinite isinf isnan log log10 log10_ "
@@ -81,92 +84,102 @@ MODULES = {
 # where users find functions -> their names there
 PLACES = {
     "tt":
-        "abs absolute acos adaptive_avg_pool1d adaptive_max_pool1d add addmm adjoint all amax amin "
-        "any arange arccos arcsin arctan arctan2 argmax argmin argsort as_strided asin atan atan2 "
-        "atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm batch_norm bernoulli bitwise_and "
-        "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag bmm "
-        "broadcast_tensors broadcast_to bucketize cartesian_prod cat ceil chunk clamp clip clone "
-        "column_stack combinations concat concatenate constant_pad_nd conv1d conv2d conv3d "
-        "conv_transpose1d conv_transpose2d conv_transpose3d cos cosh cumprod cumsum detach diag "
-        "diag_embed diagflat diagonal diagonal_scatter div divide dot dsplit dstack einsum empty "
-        "empty_like eq erf erfc exp exp2 expm1 eye fix flatten flip fliplr flipud floor "
-        "floor_divide fmod full full_like gather ge greater greater_equal group_norm gt hsplit "
-        "hstack index_add index_copy index_fill index_put index_select isfinite isinf isnan le "
-        "less less_equal linspace log log10 log1p log2 log_softmax logical_and logical_not "
-        "logical_or logical_xor logsumexp lt masked_fill masked_select matmul max max_pool1d "
-        "max_pool1d_with_indices max_pool2d maximum mean meshgrid min minimum mm moveaxis movedim "
-        "mul multinomial multiply mv narrow narrow_copy ne neg negative nonzero norm normal "
-        "not_equal nuclear_norm ones ones_like outer permute pow prod rand rand_like randint "
-        "randint_like randn randn_like randperm ravel reciprocal relu remainder repeat_interleave "
+        "abs absolute acos adaptive_avg_pool1d adaptive_max_pool1d add addbmm addmm addmv addr "
+        "adjoint all amax amin aminmax any arange arccos arcsin arctan arctan2 argmax argmin "
+        "argsort argwhere as_strided asin atan atan2 atleast_1d atleast_2d atleast_3d avg_pool1d "
+        "baddbmm bartlett_window batch_norm bernoulli bitwise_and bitwise_left_shift bitwise_not "
+        "bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm "
+        "broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil chain_matmul chunk "
+        "clamp clip clone column_stack combinations concat concatenate constant_pad_nd conv1d "
+        "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cos cosh "
+        "cosine_similarity count_nonzero cov cross cumprod cumsum cumulative_trapezoid detach diag "
+        "diag_embed diagflat diagonal diagonal_scatter diff dist div divide dot dsplit dstack "
+        "einsum empty empty_like eq erf erfc exp exp2 expm1 eye fix flatten flip fliplr flipud "
+        "floor floor_divide fmod full full_like gather ge ger greater greater_equal group_norm gt "
+        "hamming_window hann_window hsplit hstack index_add index_copy index_fill index_put "
+        "index_select inner isclose isfinite isin isinf isnan kaiser_window kron le less "
+        "less_equal linspace log log10 log1p log2 log_softmax logical_and logical_not logical_or "
+        "logical_xor logspace logsumexp lt masked_fill masked_scatter masked_select matmul max "
+        "max_pool1d max_pool1d_with_indices max_pool2d maximum mean meshgrid min minimum mm "
+        "moveaxis movedim msort mul multinomial multiply mv nanmean nansum narrow narrow_copy ne "
+        "neg negative nonzero nonzero_static norm normal not_equal nuclear_norm ones ones_like "
+        "outer pairwise_distance pdist permute pow prod put rand rand_like randint randint_like "
+        "randn randn_like randperm ravel reciprocal relu remainder renorm repeat_interleave "
         "reshape rms_norm roll rot90 round row_stack rsqrt rsub scatter scatter_add searchsorted "
         "select select_scatter sigmoid sign sin sinh slice_scatter softmax sort split "
-        "split_with_sizes sqrt square squeeze stack std sub subtract sum swapaxes swapdims t "
-        "take_along_dim tan tanh tensor_split tile topk transpose tril tril_indices triu "
-        "triu_indices true_divide trunc unbind unflatten unique unsafe_chunk unsafe_split "
-        "unsqueeze var var_mean vsplit vstack where zeros zeros_like",
+        "split_with_sizes sqrt square squeeze stack std std_mean sub subtract sum swapaxes "
+        "swapdims t take take_along_dim tan tanh tensor_split tensordot tile topk trace transpose "
+        "trapezoid trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten "
+        "unique unravel_index unsafe_chunk unsafe_split unsqueeze vander var var_mean vdot vsplit "
+        "vstack where zeros zeros_like",
     "Tensor":
-        "abs abs_ absolute absolute_ acos acos_ add add_ addmm addmm_ adjoint all amax amin any "
-        "arccos arccos_ arcsin arcsin_ arctan arctan2 arctan2_ arctan_ argmax argmin argsort "
-        "as_strided as_strided_ asin asin_ atan atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli "
-        "bernoulli_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not "
-        "bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor "
-        "bitwise_xor_ bmm broadcast_to ceil ceil_ chunk clamp clamp_ clip clip_ clone combinations "
-        "copy_ cos cos_ cosh cosh_ cumprod cumprod_ cumsum cumsum_ detach diag diag_embed diagflat "
-        "diagonal diagonal_scatter div div_ divide divide_ dot dsplit empty_like eq eq_ erf erf_ "
-        "erfc erfc_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fix fix_ "
-        "flatten flip fliplr flipud floor floor_ floor_divide floor_divide_ fmod fmod_ full_like "
-        "gather ge ge_ greater greater_ greater_equal greater_equal_ gt gt_ hsplit index_add "
-        "index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ "
-        "index_select isfinite isinf isnan le le_ less less_ less_equal less_equal_ log log10 "
-        "log10_ log1p log1p_ log2 log2_ log_ log_softmax logical_and logical_and_ logical_not "
-        "logical_not_ logical_or logical_or_ logical_xor logical_xor_ logsumexp lt lt_ masked_fill "
-        "masked_fill_ masked_select matmul max maximum mean min minimum mm moveaxis movedim mul "
-        "mul_ multinomial multiply multiply_ mv narrow narrow_copy ne ne_ neg neg_ negative "
-        "negative_ new_empty new_full new_ones new_zeros nonzero norm normal_ not_equal not_equal_ "
-        "nuclear_norm ones_like outer permute pow pow_ prod rand_like randn_like random_ ravel "
-        "reciprocal reciprocal_ relu relu_ remainder remainder_ repeat repeat_interleave reshape "
-        "reshape_as roll rot90 round round_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add "
-        "scatter_add_ select select_scatter sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ "
-        "slice_scatter softmax sort split split_with_sizes sqrt sqrt_ square square_ squeeze "
-        "squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims "
-        "swapdims_ t t_ take_along_dim tan tan_ tanh tanh_ tensor_split tile topk transpose "
-        "transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ unbind unflatten "
-        "unfold uniform_ unique unsafe_chunk unsafe_split unsqueeze unsqueeze_ var view view_as "
-        "vsplit where zero_ zeros_like",
+        "abs abs_ absolute absolute_ acos acos_ add add_ addbmm addbmm_ addmm addmm_ addmv addmv_ "
+        "addr addr_ adjoint all amax amin aminmax any arccos arccos_ arcsin arcsin_ arctan arctan2 "
+        "arctan2_ arctan_ argmax argmin argsort argwhere as_strided as_strided_ asin asin_ atan "
+        "atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli bernoulli_ bitwise_and bitwise_and_ "
+        "bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ "
+        "bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to ceil "
+        "ceil_ chunk clamp clamp_ clip clip_ clone combinations copy_ corrcoef cos cos_ cosh cosh_ "
+        "count_nonzero cov cross cumprod cumprod_ cumsum cumsum_ detach diag diag_embed diagflat "
+        "diagonal diagonal_scatter diff dist div div_ divide divide_ dot dsplit empty_like eq eq_ "
+        "erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ "
+        "fix fix_ flatten flip fliplr flipud floor floor_ floor_divide floor_divide_ fmod fmod_ "
+        "full_like gather ge ge_ ger greater greater_ greater_equal greater_equal_ gt gt_ hsplit "
+        "index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ "
+        "index_select inner isclose isfinite isinf isnan kron le le_ less less_ less_equal "
+        "less_equal_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logical_and "
+        "logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ "
+        "logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
+        "matmul max maximum mean min minimum mm moveaxis movedim msort mul mul_ multinomial "
+        "multiply multiply_ mv nanmean nansum narrow narrow_copy ne ne_ neg neg_ negative "
+        "negative_ new_empty new_full new_ones new_zeros nonzero nonzero_static norm normal_ "
+        "not_equal not_equal_ nuclear_norm ones_like outer permute pow pow_ prod put put_ "
+        "rand_like randn_like random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ "
+        "renorm renorm_ repeat repeat_interleave reshape reshape_as roll rot90 round round_ rsqrt "
+        "rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ select select_scatter sigmoid "
+        "sigmoid_ sign sign_ sin sin_ sinh sinh_ slice_scatter softmax sort split split_with_sizes "
+        "sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum "
+        "sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh "
+        "tanh_ tensor_split tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide "
+        "true_divide_ trunc trunc_ unbind unflatten unfold uniform_ unique unsafe_chunk "
+        "unsafe_split unsqueeze unsqueeze_ var vdot view view_as vsplit where zero_ zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d "
         "avg_pool1d avg_pool2d batch_norm binary_cross_entropy binary_cross_entropy_with_logits "
-        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cross_entropy "
-        "dropout elu embedding gelu glu group_norm hardsigmoid hardswish hardtanh huber_loss "
-        "instance_norm interpolate kl_div l1_loss layer_norm leaky_relu linear log_softmax "
-        "logsigmoid max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices mish "
-        "mse_loss nll_loss one_hot pad relu relu6 rms_norm scaled_dot_product_attention sigmoid "
-        "silu smooth_l1_loss softmax softmin softplus softsign tanh",
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity "
+        "cross_entropy dropout elu embedding gelu glu group_norm hardsigmoid hardswish hardtanh "
+        "huber_loss instance_norm interpolate kl_div l1_loss layer_norm leaky_relu linear "
+        "log_softmax logsigmoid max_pool1d max_pool1d_with_indices max_pool2d "
+        "max_pool2d_with_indices mish mse_loss nll_loss normalize one_hot pad pairwise_distance "
+        "pdist relu relu6 rms_norm scaled_dot_product_attention sigmoid silu smooth_l1_loss "
+        "softmax softmin softplus softsign tanh",
 }
 # where -> name -> function, where that goes by another name
 OTHERS = {
     "tt": {
         "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
         "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "clip": "clamp",
-        "concat": "cat", "concatenate": "cat", "divide": "div", "fix": "trunc", "greater": "gt",
-        "greater_equal": "ge", "less": "lt", "less_equal": "le",
+        "concat": "cat", "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer",
+        "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
         "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d",
         "moveaxis": "movedim", "multiply": "mul", "negative": "neg", "not_equal": "ne",
         "row_stack": "vstack", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
-        "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split"
+        "tensordot": "_products.tensordot", "trapz": "trapezoid", "true_divide": "div",
+        "unsafe_chunk": "chunk", "unsafe_split": "split"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_",
         "arcsin": "asin", "arcsin_": "asin_", "arctan": "atan", "arctan2": "atan2",
         "arctan2_": "atan2_", "arctan_": "atan_", "clip": "clamp", "clip_": "clamp_",
-        "divide": "div", "divide_": "div_", "fix": "trunc", "fix_": "trunc_", "greater": "gt",
-        "greater_": "gt_", "greater_equal": "ge", "greater_equal_": "ge_", "less": "lt",
-        "less_": "lt_", "less_equal": "le", "less_equal_": "le_", "moveaxis": "movedim",
-        "multiply": "mul", "multiply_": "mul_", "negative": "neg", "negative_": "neg_",
-        "not_equal": "ne", "not_equal_": "ne_", "subtract": "sub", "subtract_": "sub_",
-        "swapaxes": "transpose", "swapaxes_": "transpose_", "swapdims": "transpose",
-        "swapdims_": "transpose_", "true_divide": "div", "true_divide_": "div_",
-        "unsafe_chunk": "chunk", "unsafe_split": "split", "where": "_m_where"
+        "divide": "div", "divide_": "div_", "fix": "trunc", "fix_": "trunc_", "ger": "outer",
+        "greater": "gt", "greater_": "gt_", "greater_equal": "ge", "greater_equal_": "ge_",
+        "less": "lt", "less_": "lt_", "less_equal": "le", "less_equal_": "le_",
+        "moveaxis": "movedim", "multiply": "mul", "multiply_": "mul_", "negative": "neg",
+        "negative_": "neg_", "not_equal": "ne", "not_equal_": "ne_", "subtract": "sub",
+        "subtract_": "sub_", "swapaxes": "transpose", "swapaxes_": "transpose_",
+        "swapdims": "transpose", "swapdims_": "transpose_", "true_divide": "div",
+        "true_divide_": "div_", "unsafe_chunk": "chunk", "unsafe_split": "split",
+        "where": "_m_where"
     },
     "nn.functional": {
         "adaptive_avg_pool2d": "nn.pooling.adaptive_avg_pool2d",

@@ -3,11 +3,13 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
-    no_overload, out_tensors, real, wrong_kind)
+    no_overload, one_of, out_tensors, real, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
+CDISTMODE = {'use_mm_for_euclid_dist_if_necessary': 0, 'use_mm_for_euclid_dist': 1,
+             'donot_use_mm_for_euclid_dist': 2}
 tt_all = lib.tt_all
 tt_all_dim = lib.tt_all_dim
 tt_all_dim_into = lib.tt_all_dim_into
@@ -15,6 +17,8 @@ tt_amax = lib.tt_amax
 tt_amax_into = lib.tt_amax_into
 tt_amin = lib.tt_amin
 tt_amin_into = lib.tt_amin_into
+tt_aminmax = lib.tt_aminmax
+tt_aminmax_into = lib.tt_aminmax_into
 tt_any = lib.tt_any
 tt_any_dim = lib.tt_any_dim
 tt_any_dim_into = lib.tt_any_dim_into
@@ -22,6 +26,12 @@ tt_argmax = lib.tt_argmax
 tt_argmax_into = lib.tt_argmax_into
 tt_argmin = lib.tt_argmin
 tt_argmin_into = lib.tt_argmin_into
+tt_cdist = lib.tt_cdist
+tt_corrcoef = lib.tt_corrcoef
+tt_cosine_similarity = lib.tt_cosine_similarity
+tt_count_nonzero = lib.tt_count_nonzero
+tt_cov = lib.tt_cov
+tt_dist = lib.tt_dist
 tt_logsumexp = lib.tt_logsumexp
 tt_logsumexp_into = lib.tt_logsumexp_into
 tt_max = lib.tt_max
@@ -37,17 +47,30 @@ tt_min_dim = lib.tt_min_dim
 tt_min_dim_into = lib.tt_min_dim_into
 tt_minimum = lib.tt_minimum
 tt_minimum_into = lib.tt_minimum_into
+tt_nanmean = lib.tt_nanmean
+tt_nanmean_into = lib.tt_nanmean_into
+tt_nansum = lib.tt_nansum
+tt_nansum_into = lib.tt_nansum_into
 tt_norm = lib.tt_norm
 tt_norm_into = lib.tt_norm_into
+tt_normalize = lib.tt_normalize
+tt_normalize_into = lib.tt_normalize_into
+tt_pairwise_distance = lib.tt_pairwise_distance
+tt_pdist = lib.tt_pdist
 tt_prod = lib.tt_prod
 tt_prod_dim = lib.tt_prod_dim
 tt_prod_dim_into = lib.tt_prod_dim_into
+tt_renorm = lib.tt_renorm
+tt_renorm_ = lib.tt_renorm_
+tt_renorm_into = lib.tt_renorm_into
 tt_std = lib.tt_std
 tt_std_into = lib.tt_std_into
+tt_std_mean = lib.tt_std_mean
 tt_sum = lib.tt_sum
 tt_sum_dim = lib.tt_sum_dim
 tt_sum_dim_into = lib.tt_sum_dim_into
 tt_sum_to_size = lib.tt_sum_to_size
+tt_trace = lib.tt_trace
 tt_var = lib.tt_var
 tt_var_into = lib.tt_var_into
 tt_var_mean = lib.tt_var_mean
@@ -73,6 +96,18 @@ _o_prod = Struct("Qi0q").pack
 _o_prod_dim = Struct("Qii0q").pack
 _o_argmin = Struct("Qqi0q").pack
 _o_norm = Struct("Qii0q").pack
+_o_aminmax = Struct("Qqi0q").pack
+_r_aminmax = result_class("aminmax", "min max")
+_o_std_mean = Struct("Qdi0q").pack
+_r_std_mean = result_class("std_mean", "std mean")
+_o_nansum = Struct("Qii0q").pack
+_o_nanmean = Struct("Qii0q").pack
+_o_cov = Struct("QqPP0q").pack
+_o_pairwise_distance = Struct("Qddi0q").pack
+_o_cosine_similarity = Struct("Qqd0q").pack
+_o_normalize = Struct("Qdqd0q").pack
+_o_cdist = Struct("Qdi0q").pack
+_o_pdist = Struct("Qd0q").pack
 
 
 def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
@@ -748,5 +783,420 @@ def norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, d
         return out
     h = TensorHandle()
     if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def count_nonzero(input, dim=None, *, axis=None):
+    """count_nonzero(input, dim=None, *, axis=None)
+
+    Counts the nonzero elements over dim.
+      dim: dimensions to reduce; an empty list: all dimensions
+    """
+    if axis is not None:
+        dim = axis
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(count_nonzero(input.as_subclass(Tensor), dim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("count_nonzero", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "count_nonzero", "dim")
+    h = TensorHandle()
+    if tt_count_nonzero(local.ctx, input, dim_c, dim_n, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def aminmax(input, *, dim=None, keepdim=False, out=None):
+    """aminmax(input, *, dim=None, keepdim=False, out=None)
+
+    Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share the
+    gradient equally.
+      dim: dimension to reduce; default: all
+      keepdim: whether the reduced dimensions are kept with size 1
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(aminmax(input.as_subclass(Tensor), dim=dim, keepdim=keepdim),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("aminmax", "input", "Tensor", input)
+    opts = None
+    if dim is not None or keepdim is not False:
+        opts = _o_aminmax(2 | (dim is not None), 0 if dim is None else integer(dim, "aminmax",
+            "dim"), boolean(keepdim, "aminmax", "keepdim"))
+    if out is not None:
+        dst_min, dst_max = out_tensors(out, 2, "aminmax")
+        if tt_aminmax_into(local.ctx, input, opts, dst_min, dst_max):
+            fail()
+        return out
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_aminmax(local.ctx, input, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_aminmax(map(wrap, (h0, h1)))
+
+
+def std_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
+             keepdims=None):
+    """std_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
+        keepdims=None)
+
+    Computes standard deviations, as std does, and means over dim.
+      dim: dimensions to reduce; an empty list: all dimensions
+      unbiased: subtracted from the number of elements in the divisor. 0: variance of the
+        population; 1: unbiased estimate from a sample
+      keepdim: whether the reduced dimensions are kept with size 1
+    """
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if axis is not None:
+        dim = axis
+    if correction is not None:
+        unbiased = correction
+    if keepdims is not None:
+        keepdim = keepdims
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(std_mean(input.as_subclass(Tensor), dim, unbiased, keepdim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("std_mean", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "std_mean", "dim")
+    opts = None
+    if unbiased != 1.0 or type(unbiased) is not float or keepdim is not False:
+        opts = _o_std_mean(3, real(unbiased, "std_mean", "unbiased"),
+                           boolean(keepdim, "std_mean", "keepdim"))
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_std_mean(local.ctx, input, dim_c, dim_n, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_std_mean(map(wrap, (h0, h1)))
+
+
+def nansum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+    """nansum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
+
+    Computes sums over dim in which nan counts as 0.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
+      dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
+        that of self
+    """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(nansum(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("nansum", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "nansum", "dim")
+    opts = None
+    if keepdim is not False or dtype is not None:
+        opts = _o_nansum(1 | (dtype is not None) << 1, boolean(keepdim, "nansum", "keepdim"),
+                         dtype_code(dtype, "nansum", "dtype"))
+    if out is not None:
+        instance(Tensor, out, "nansum", "out")
+        if tt_nansum_into(local.ctx, input, dim_c, dim_n, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_nansum(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def nanmean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+    """nanmean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
+
+    Computes means over dim of the elements that are not nan.
+      dim: dimensions to reduce; an empty list: all dimensions
+      keepdim: whether the reduced dimensions are kept with size 1
+      dtype: dtype of the computation and of the result; default: that of self
+    """
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(nanmean(input.as_subclass(Tensor), dim, keepdim, dtype=dtype),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("nanmean", "input", "Tensor", input)
+    dim_c, dim_n = int_list(dim, "nanmean", "dim")
+    opts = None
+    if keepdim is not False or dtype is not None:
+        opts = _o_nanmean(1 | (dtype is not None) << 1, boolean(keepdim, "nanmean", "keepdim"),
+                          dtype_code(dtype, "nanmean", "dtype"))
+    if out is not None:
+        instance(Tensor, out, "nanmean", "out")
+        if tt_nanmean_into(local.ctx, input, dim_c, dim_n, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_nanmean(local.ctx, input, dim_c, dim_n, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """cov(input, *, correction=1, fweights=None, aweights=None)
+
+    Computes the covariances of variables, the rows of a matrix; each column is an observation.
+      input: (n, m), or (m) for one variable
+      correction: subtracted from the number of observations in the divisor
+      fweights: (m), integers: how often each observation counts
+      aweights: (m), floating: how much each observation weighs
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(cov(input.as_subclass(Tensor), correction=correction, fweights=fweights,
+                               aweights=aweights), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cov", "input", "Tensor", input)
+    opts = None
+    if (correction != 1 or type(correction) is not int or fweights is not None
+        or aweights is not None):
+        opts = _o_cov(1 | (fweights is not None) << 1 | (aweights is not None) << 2,
+                      integer(correction, "cov", "correction"),
+                      tensor_address(fweights, "cov", "fweights"),
+                      tensor_address(aweights, "cov", "aweights"))
+    h = TensorHandle()
+    if tt_cov(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def corrcoef(input):
+    """corrcoef(input)
+
+    Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column is
+    an observation.
+      input: (n, m), or (m) for one variable
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(corrcoef(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("corrcoef", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_corrcoef(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def dist(input, other, p=2.0):
+    """dist(input, other, p=2.0)
+
+    Computes the p-norm of self - other, over all elements.
+      p: order of the norm, as of norm
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(dist(input.as_subclass(Tensor), other, p), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dist", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("dist", "other", "Tensor", other)
+    h = TensorHandle()
+    if tt_dist(local.ctx, input, other, c_double(real(p, "dist", "p")), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False, *, keepdims=None):
+    """pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False, *, keepdims=None)
+
+    Computes the p-norms of x1 - x2 + eps over the last dimension.
+      p: order of the norm, as of norm
+      eps: added to the differences
+      keepdim: whether the last dimension is kept with size 1
+    """
+    if keepdims is not None:
+        keepdim = keepdims
+    if type(x1) is not Tensor:
+        if keeps(x1):
+            return classed(pairwise_distance(x1.as_subclass(Tensor), x2, p, eps, keepdim), type(x1))
+        if not isinstance(x1, Tensor):
+            raise wrong_kind("pairwise_distance", "x1", "Tensor", x1)
+    if not isinstance(x2, Tensor):
+        raise wrong_kind("pairwise_distance", "x2", "Tensor", x2)
+    opts = None
+    if (p != 2.0 or type(p) is not float or eps != 1e-6 or type(eps) is not float
+        or keepdim is not False):
+        opts = _o_pairwise_distance(7, real(p, "pairwise_distance", "p"),
+                                    real(eps, "pairwise_distance", "eps"),
+                                    boolean(keepdim, "pairwise_distance", "keepdim"))
+    h = TensorHandle()
+    if tt_pairwise_distance(local.ctx, x1, x2, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8, *, axis=None):
+    """cosine_similarity(x1, x2, dim=1, eps=1e-8, *, axis=None)
+
+    Computes the cosines of the angles between vectors along dim: their dot product divided by their
+    lengths.
+      dim: dimension of the vectors, after broadcasting
+      eps: lower bound of the lengths
+    """
+    if axis is not None:
+        dim = axis
+    if type(x1) is not Tensor:
+        if keeps(x1):
+            return classed(cosine_similarity(x1.as_subclass(Tensor), x2, dim, eps), type(x1))
+        if not isinstance(x1, Tensor):
+            raise wrong_kind("cosine_similarity", "x1", "Tensor", x1)
+    if not isinstance(x2, Tensor):
+        raise wrong_kind("cosine_similarity", "x2", "Tensor", x2)
+    opts = None
+    if dim != 1 or type(dim) is not int or eps != 1e-8 or type(eps) is not float:
+        opts = _o_cosine_similarity(3, integer(dim, "cosine_similarity", "dim"),
+                                    real(eps, "cosine_similarity", "eps"))
+    h = TensorHandle()
+    if tt_cosine_similarity(local.ctx, x1, x2, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, *, axis=None, out=None):
+    """normalize(input, p=2.0, dim=1, eps=1e-12, *, axis=None, out=None)
+
+    Divides vectors along dim by their p-norms.
+      p: order of the norm, as of norm
+      dim: dimension of the vectors
+      eps: lower bound of the norms
+    """
+    if axis is not None:
+        dim = axis
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(normalize(input.as_subclass(Tensor), p, dim, eps), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("normalize", "input", "Tensor", input)
+    opts = None
+    if (p != 2.0 or type(p) is not float or dim != 1 or type(dim) is not int or eps != 1e-12
+        or type(eps) is not float):
+        opts = _o_normalize(7, real(p, "normalize", "p"), integer(dim, "normalize", "dim"),
+                            real(eps, "normalize", "eps"))
+    if out is not None:
+        instance(Tensor, out, "normalize", "out")
+        if tt_normalize_into(local.ctx, input, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_normalize(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def renorm(input, p, dim, maxnorm, *, out=None):
+    """renorm(input, p, dim, maxnorm, *, out=None)
+
+    Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+      p: order of the norm, positive
+      dim: dimension whose slices are scaled
+      maxnorm: largest norm of a slice
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(renorm(input.as_subclass(Tensor), p, dim, maxnorm), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("renorm", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "renorm", "out")
+        if tt_renorm_into(local.ctx, input, c_double(real(p, "renorm", "p")),
+                          c_int64(integer(dim, "renorm", "dim")),
+                          c_double(real(maxnorm, "renorm", "maxnorm")), out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_renorm(local.ctx, input, c_double(real(p, "renorm", "p")),
+                 c_int64(integer(dim, "renorm", "dim")),
+                 c_double(real(maxnorm, "renorm", "maxnorm")), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def renorm_(self, p, dim, maxnorm):
+    """renorm_(self, p, dim, maxnorm)
+
+    In place: Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+      p: order of the norm, positive
+      dim: dimension whose slices are scaled
+      maxnorm: largest norm of a slice
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("renorm_", "input", "Tensor", input)
+    if tt_renorm_(local.ctx, input, c_double(real(p, "renorm_", "p")),
+                  c_int64(integer(dim, "renorm_", "dim")),
+                  c_double(real(maxnorm, "renorm_", "maxnorm"))):
+        fail()
+    return input
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary")
+
+    Computes the p-norm distances between each row of x1 and each row of x2.
+      x1: (…, n, m)
+      x2: (…, r, m)
+      p: order of the norm, as of norm
+      compute_mode: how Euclidean distances are computed
+    """
+    if type(x1) is not Tensor:
+        if keeps(x1):
+            return classed(cdist(x1.as_subclass(Tensor), x2, p, compute_mode), type(x1))
+        if not isinstance(x1, Tensor):
+            raise wrong_kind("cdist", "x1", "Tensor", x1)
+    if not isinstance(x2, Tensor):
+        raise wrong_kind("cdist", "x2", "Tensor", x2)
+    opts = None
+    if p != 2.0 or type(p) is not float or compute_mode != "use_mm_for_euclid_dist_if_necessary":
+        opts = _o_cdist(3, real(p, "cdist", "p"), one_of(CDISTMODE, compute_mode, "cdist",
+            "compute_mode"))
+    h = TensorHandle()
+    if tt_cdist(local.ctx, x1, x2, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def pdist(input, p=2.0):
+    """pdist(input, p=2.0)
+
+    Computes the p-norm distances between every two rows of a matrix, in the order of the upper
+    triangle.
+      input: (n, m)
+      p: order of the norm, as of norm
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(pdist(input.as_subclass(Tensor), p), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("pdist", "input", "Tensor", input)
+    opts = None
+    if p != 2.0 or type(p) is not float:
+        opts = _o_pdist(1, real(p, "pdist", "p"))
+    h = TensorHandle()
+    if tt_pdist(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def trace(input):
+    """trace(input)
+
+    Computes the sum of the main diagonal of a matrix.
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(trace(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("trace", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_trace(local.ctx, input, byref(h)):
         fail()
     return wrap(h)

@@ -12,6 +12,8 @@ SIDE = {'none': 0, 'left': 1, 'right': 2}
 tt_argsort = lib.tt_argsort
 tt_bucketize = lib.tt_bucketize
 tt_bucketize_into = lib.tt_bucketize_into
+tt_msort = lib.tt_msort
+tt_msort_into = lib.tt_msort_into
 tt_searchsorted = lib.tt_searchsorted
 tt_searchsorted_into = lib.tt_searchsorted_into
 tt_sort = lib.tt_sort
@@ -224,3 +226,25 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     found = tuple(wrap(h) for h, wanted in ((h0, True), (h1, return_inverse),
                                             (h2, return_counts)) if wanted)
     return found if len(found) > 1 else found[0]
+
+
+def msort(input, *, out=None):
+    """msort(input, *, out=None)
+
+    Sorts the elements along the first dimension in ascending order. nan is larger than all other
+    values.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(msort(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("msort", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "msort", "out")
+        if tt_msort_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_msort(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)

@@ -74,6 +74,30 @@ class TensorMethods(TensorFacts):
         """
         return _ops.add_(self, other, alpha=alpha)
 
+    def addbmm(self, batch1, batch2, *, beta=1, alpha=1, out=None):
+        """addbmm(self, batch1, batch2, *, beta=1, alpha=1, out=None)
+
+        Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self
+        broadcasts; it is ignored, including nan, if beta is 0.
+          batch1: (b, n, m)
+          batch2: (b, m, p)
+          beta: factor of self
+          alpha: factor of the products
+        """
+        return _ops.addbmm(self, batch1, batch2, beta=beta, alpha=alpha, out=out)
+
+    def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+        """addbmm_(self, batch1, batch2, *, beta=1, alpha=1)
+
+        In place: Computes beta * self + alpha * the sum of the products batch1[i] @ batch2[i]. self
+        broadcasts; it is ignored, including nan, if beta is 0.
+          batch1: (b, n, m)
+          batch2: (b, m, p)
+          beta: factor of self
+          alpha: factor of the products
+        """
+        return _ops.addbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
+
     def addmm(self, mat1, mat2, *, beta=1, alpha=1, out=None):
         """addmm(self, mat1, mat2, *, beta=1, alpha=1, out=None)
 
@@ -97,6 +121,54 @@ class TensorMethods(TensorFacts):
           alpha: factor of the product
         """
         return _ops.addmm_(self, mat1, mat2, beta=beta, alpha=alpha)
+
+    def addmv(self, mat, vec, *, beta=1, alpha=1, out=None):
+        """addmv(self, mat, vec, *, beta=1, alpha=1, out=None)
+
+        Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored, including nan,
+        if beta is 0.
+          mat: (n, m)
+          vec: (m)
+          beta: factor of self
+          alpha: factor of the product
+        """
+        return _ops.addmv(self, mat, vec, beta=beta, alpha=alpha, out=out)
+
+    def addmv_(self, mat, vec, *, beta=1, alpha=1):
+        """addmv_(self, mat, vec, *, beta=1, alpha=1)
+
+        In place: Computes beta * self + alpha * (mat @ vec). self broadcasts; it is ignored,
+        including nan, if beta is 0.
+          mat: (n, m)
+          vec: (m)
+          beta: factor of self
+          alpha: factor of the product
+        """
+        return _ops.addmv_(self, mat, vec, beta=beta, alpha=alpha)
+
+    def addr(self, vec1, vec2, *, beta=1, alpha=1, out=None):
+        """addr(self, vec1, vec2, *, beta=1, alpha=1, out=None)
+
+        Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored, including
+        nan, if beta is 0.
+          vec1: (n)
+          vec2: (m)
+          beta: factor of self
+          alpha: factor of the product
+        """
+        return _ops.addr(self, vec1, vec2, beta=beta, alpha=alpha, out=out)
+
+    def addr_(self, vec1, vec2, *, beta=1, alpha=1):
+        """addr_(self, vec1, vec2, *, beta=1, alpha=1)
+
+        In place: Computes beta * self + alpha * outer(vec1, vec2). self broadcasts; it is ignored,
+        including nan, if beta is 0.
+          vec1: (n)
+          vec2: (m)
+          beta: factor of self
+          alpha: factor of the product
+        """
+        return _ops.addr_(self, vec1, vec2, beta=beta, alpha=alpha)
 
     def adjoint(self):
         """adjoint(self)
@@ -135,6 +207,16 @@ class TensorMethods(TensorFacts):
           keepdim: whether the reduced dimensions are kept with size 1
         """
         return _ops.amin(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
+
+    def aminmax(self, *, dim=None, keepdim=False, out=None):
+        """aminmax(self, *, dim=None, keepdim=False, out=None)
+
+        Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share
+        the gradient equally.
+          dim: dimension to reduce; default: all
+          keepdim: whether the reduced dimensions are kept with size 1
+        """
+        return _ops.aminmax(self, dim=dim, keepdim=keepdim, out=out)
 
     def any(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
         """any(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
@@ -234,6 +316,13 @@ class TensorMethods(TensorFacts):
           stable: accepted for compatibility: sorting is always stable
         """
         return _ops.argsort(self, dim, descending, axis=axis, stable=stable)
+
+    def argwhere(self):
+        """argwhere(self)
+
+        Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+        """
+        return _ops.argwhere(self)
 
     def as_strided(self, size, stride, storage_offset=None):
         """as_strided(self, size, stride, storage_offset=None)
@@ -555,6 +644,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.copy_(self, src)
 
+    def corrcoef(self):
+        """corrcoef(self)
+
+        Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column
+        is an observation.
+          input: (n, m), or (m) for one variable
+        """
+        return _ops.corrcoef(self)
+
     def cos(self, *, out=None):
         """cos(self, *, out=None)
 
@@ -582,6 +680,34 @@ class TensorMethods(TensorFacts):
         In place: Computes the hyperbolic cosine, elementwise.
         """
         return _ops.cosh_(self)
+
+    def count_nonzero(self, dim=None, *, axis=None):
+        """count_nonzero(self, dim=None, *, axis=None)
+
+        Counts the nonzero elements over dim.
+          dim: dimensions to reduce; an empty list: all dimensions
+        """
+        return _ops.count_nonzero(self, dim, axis=axis)
+
+    def cov(self, *, correction=1, fweights=None, aweights=None):
+        """cov(self, *, correction=1, fweights=None, aweights=None)
+
+        Computes the covariances of variables, the rows of a matrix; each column is an observation.
+          input: (n, m), or (m) for one variable
+          correction: subtracted from the number of observations in the divisor
+          fweights: (m), integers: how often each observation counts
+          aweights: (m), floating: how much each observation weighs
+        """
+        return _ops.cov(self, correction=correction, fweights=fweights, aweights=aweights)
+
+    def cross(self, other, dim=None, *, axis=None, out=None):
+        """cross(self, other, dim=None, *, axis=None, out=None)
+
+        Computes the cross products of vectors of 3 elements along dim.
+          other: as many dimensions as self, with size 3 in dim
+          dim: dimension of the vectors; default: the first of self with size 3
+        """
+        return _ops.cross(self, other, dim, axis=axis, out=out)
 
     def cumprod(self, dim, *, dtype=None, out=None):
         """cumprod(self, dim, *, dtype=None, out=None)
@@ -680,6 +806,25 @@ class TensorMethods(TensorFacts):
           dim2: dimension of the columns
         """
         return _ops.diagonal_scatter(self, src, offset, dim1, dim2)
+
+    def diff(self, n=1, dim=-1, prepend=None, append=None, *, axis=None, out=None):
+        """diff(self, n=1, dim=-1, prepend=None, append=None, *, axis=None, out=None)
+
+        Computes the n-th differences of neighbours along dim. Bool elements are compared.
+          n: how often differences are taken
+          dim: dimension of the neighbours
+          prepend: values put before self along dim
+          append: values put behind self along dim
+        """
+        return _ops.diff(self, n, dim, prepend, append, axis=axis, out=out)
+
+    def dist(self, other, p=2.0):
+        """dist(self, other, p=2.0)
+
+        Computes the p-norm of self - other, over all elements.
+          p: order of the norm, as of norm
+        """
+        return _ops.dist(self, other, p)
 
     def div(self, other, *, rounding_mode=None, out=None):
         """div(self, other, *, rounding_mode=None, out=None)
@@ -999,6 +1144,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.ge_(self, other)
 
+    def ger(self, vec2, *, out=None):
+        """ger(self, vec2, *, out=None)
+
+        Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
+          input: (n)
+          vec2: (m)
+        """
+        return _ops.outer(self, vec2, out=out)
+
     def greater(self, other, *, out=None):
         """greater(self, other, *, out=None)
 
@@ -1153,6 +1307,27 @@ class TensorMethods(TensorFacts):
         """
         return _ops.index_select(self, dim, index, out=out)
 
+    def inner(self, other, *, out=None):
+        """inner(self, other, *, out=None)
+
+        Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
+        multiplied.
+          other: last size equal to that of self
+        """
+        return _ops.inner(self, other, out=out)
+
+    def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+        """isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False)
+
+        Tests |self - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
+        equal.
+          other: tensor of the dtype of self
+          rtol: tolerance relative to other
+          atol: absolute tolerance
+          equal_nan: whether nan is close to nan
+        """
+        return _ops.isclose(self, other, rtol, atol, equal_nan)
+
     def isfinite(self):
         """isfinite(self)
 
@@ -1174,6 +1349,13 @@ class TensorMethods(TensorFacts):
         Tests whether each element is nan; for complex elements, whether either part is.
         """
         return _ops.isnan(self)
+
+    def kron(self, other, *, out=None):
+        """kron(self, other, *, out=None)
+
+        Computes the Kronecker product: each element of self times other, as blocks.
+        """
+        return _ops.kron(self, other, out=out)
 
     def le(self, other, *, out=None):
         """le(self, other, *, out=None)
@@ -1395,6 +1577,25 @@ class TensorMethods(TensorFacts):
         """
         return _ops.masked_fill_(self, mask, value)
 
+    def masked_scatter(self, mask, source):
+        """masked_scatter(self, mask, source)
+
+        Replaces the elements of self where mask is true by the elements of source, in order.
+          mask: bool tensor
+          source: values to write, at least as many as mask has true elements
+        """
+        return _ops.masked_scatter(self, mask, source)
+
+    def masked_scatter_(self, mask, source):
+        """masked_scatter_(self, mask, source)
+
+        In place: Replaces the elements of self where mask is true by the elements of source, in
+        order.
+          mask: bool tensor
+          source: values to write, at least as many as mask has true elements
+        """
+        return _ops.masked_scatter_(self, mask, source)
+
     def masked_select(self, mask, *, out=None):
         """masked_select(self, mask, *, out=None)
 
@@ -1497,6 +1698,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.movedim(self, source, destination)
 
+    def msort(self, *, out=None):
+        """msort(self, *, out=None)
+
+        Sorts the elements along the first dimension in ascending order. nan is larger than all
+        other values.
+        """
+        return _ops.msort(self, out=out)
+
     def mul(self, other, *, out=None):
         """mul(self, other, *, out=None)
 
@@ -1544,6 +1753,27 @@ class TensorMethods(TensorFacts):
           vec: (m)
         """
         return _ops.mv(self, vec, out=out)
+
+    def nanmean(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+        """nanmean(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
+
+        Computes means over dim of the elements that are not nan.
+          dim: dimensions to reduce; an empty list: all dimensions
+          keepdim: whether the reduced dimensions are kept with size 1
+          dtype: dtype of the computation and of the result; default: that of self
+        """
+        return _ops.nanmean(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
+
+    def nansum(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None):
+        """nansum(self, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
+
+        Computes sums over dim in which nan counts as 0.
+          dim: dimensions to reduce; an empty list: all dimensions
+          keepdim: whether the reduced dimensions are kept with size 1
+          dtype: dtype of the computation and of the result; default: int64 for integers and bool,
+            else that of self
+        """
+        return _ops.nansum(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
     def narrow(self, dim, start, length):
         """narrow(self, dim, start, length)
@@ -1635,6 +1865,15 @@ class TensorMethods(TensorFacts):
           as_tuple: a tuple of the columns instead
         """
         return _ops.nonzero(self, as_tuple=as_tuple, out=out)
+
+    def nonzero_static(self, *, size=None, fill_value=-1):
+        """nonzero_static(self, *, size=None, fill_value=-1)
+
+        Returns the indices of the first `size` nonzero elements, in row-major order.
+          size: number of rows of the result
+          fill_value: what fills the rows for which there is no nonzero element
+        """
+        return _ops.nonzero_static(self, size=size, fill_value=fill_value)
 
     def norm(self, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
              out=None):
@@ -1744,6 +1983,28 @@ class TensorMethods(TensorFacts):
         """
         return _ops.prod(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
+    def put(self, index, source, accumulate=False):
+        """put(self, index, source, accumulate=False)
+
+        Returns a copy of self with the elements of source written at positions of the flattened
+        tensor.
+          index: integer tensor of positions; negative ones count from the end
+          source: values to write, as many as index has elements
+          accumulate: whether values are added instead of written; repeated positions accumulate
+        """
+        return _ops.put(self, index, source, accumulate)
+
+    def put_(self, index, source, accumulate=False):
+        """put_(self, index, source, accumulate=False)
+
+        In place: Returns a copy of self with the elements of source written at positions of the
+        flattened tensor.
+          index: integer tensor of positions; negative ones count from the end
+          source: values to write, as many as index has elements
+          accumulate: whether values are added instead of written; repeated positions accumulate
+        """
+        return _ops.put_(self, index, source, accumulate)
+
     def rand_like(self, *, dtype=None, device=None, generator=None):
         """rand_like(self, *, dtype=None, device=None, generator=None)
 
@@ -1827,6 +2088,26 @@ class TensorMethods(TensorFacts):
         with broadcasting. It has the sign of other.
         """
         return _ops.remainder_(self, other)
+
+    def renorm(self, p, dim, maxnorm, *, out=None):
+        """renorm(self, p, dim, maxnorm, *, out=None)
+
+        Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+          p: order of the norm, positive
+          dim: dimension whose slices are scaled
+          maxnorm: largest norm of a slice
+        """
+        return _ops.renorm(self, p, dim, maxnorm, out=out)
+
+    def renorm_(self, p, dim, maxnorm):
+        """renorm_(self, p, dim, maxnorm)
+
+        In place: Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+          p: order of the norm, positive
+          dim: dimension whose slices are scaled
+          maxnorm: largest norm of a slice
+        """
+        return _ops.renorm_(self, p, dim, maxnorm)
 
     def repeat(self, *args, repeats=None):
         """repeat(self, *repeats)
@@ -2260,6 +2541,14 @@ class TensorMethods(TensorFacts):
         """In place: self becomes t(self, …)."""
         return _ops.t_(self, *args, **kwargs)
 
+    def take(self, index, *, out=None):
+        """take(self, index, *, out=None)
+
+        Selects elements of the flattened tensor.
+          index: integer tensor of positions; negative ones count from the end
+        """
+        return _ops.take(self, index, out=out)
+
     def take_along_dim(self, indices, dim=None, *, axis=None, out=None):
         """take_along_dim(self, indices, dim=None, *, axis=None, out=None)
 
@@ -2335,6 +2624,13 @@ class TensorMethods(TensorFacts):
           sorted: accepted for compatibility: the result is always sorted
         """
         return _ops.topk(self, k, dim, largest, sorted, axis=axis, out=out)
+
+    def trace(self):
+        """trace(self)
+
+        Computes the sum of the main diagonal of a matrix.
+        """
+        return _ops.trace(self)
 
     def transpose(self, dim0, dim1):
         """transpose(self, dim0, dim1)
@@ -2522,6 +2818,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.var(self, dim, unbiased, keepdim, axis=axis, correction=correction,
                         keepdims=keepdims, out=out)
+
+    def vdot(self, other, *, out=None):
+        """vdot(self, other, *, out=None)
+
+        Computes the dot product of two vectors, of which the first is conjugated.
+          input: (n)
+          other: (n)
+        """
+        return _ops.vdot(self, other, out=out)
 
     def view(self, *args, size=None):
         """view(self, *size)

@@ -9,6 +9,10 @@ from .._types import device as _device, dtype as _dtype, memory_format as _memor
 from ..random import Generator
 
 
+class aminmax_result(NamedTuple):
+    min: Tensor
+    max: Tensor
+
 class max_pool1d_with_indices_result(NamedTuple):
     out: Tensor
     indices: Tensor
@@ -28,6 +32,10 @@ class min_result(NamedTuple):
 class sort_result(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class std_mean_result(NamedTuple):
+    std: Tensor
+    mean: Tensor
 
 class topk_result(NamedTuple):
     values: Tensor

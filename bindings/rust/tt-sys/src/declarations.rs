@@ -299,6 +299,21 @@ pub struct tt_scaled_dot_product_attention_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_isclose_opts {
+    pub set: u64,
+    pub rtol: f64,
+    pub atol: f64,
+    pub equal_nan: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_isin_opts {
+    pub set: u64,
+    pub assume_unique: i32,
+    pub invert: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_conv1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -515,6 +530,57 @@ pub struct tt_triu_indices_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_logspace_opts {
+    pub set: u64,
+    pub base: f64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_hann_window_opts {
+    pub set: u64,
+    pub periodic: i32,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_hamming_window_opts {
+    pub set: u64,
+    pub periodic: i32,
+    pub alpha: f64,
+    pub beta: f64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_blackman_window_opts {
+    pub set: u64,
+    pub periodic: i32,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_bartlett_window_opts {
+    pub set: u64,
+    pub periodic: i32,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_kaiser_window_opts {
+    pub set: u64,
+    pub periodic: i32,
+    pub beta: f64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_index_add_opts {
     pub set: u64,
     pub alpha: tt_scalar,
@@ -554,6 +620,12 @@ pub struct tt_tril_opts {
 pub struct tt_triu_opts {
     pub set: u64,
     pub diagonal: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nonzero_static_opts {
+    pub set: u64,
+    pub fill_value: i64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -644,6 +716,33 @@ pub struct tt_baddbmm_opts {
     pub set: u64,
     pub beta: tt_scalar,
     pub alpha: tt_scalar,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_addmv_opts {
+    pub set: u64,
+    pub beta: tt_scalar,
+    pub alpha: tt_scalar,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_addr_opts {
+    pub set: u64,
+    pub beta: tt_scalar,
+    pub alpha: tt_scalar,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_addbmm_opts {
+    pub set: u64,
+    pub beta: tt_scalar,
+    pub alpha: tt_scalar,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cross_opts {
+    pub set: u64,
+    pub dim: i64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1008,6 +1107,78 @@ pub struct tt_norm_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_aminmax_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_std_mean_opts {
+    pub set: u64,
+    pub correction: f64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nansum_opts {
+    pub set: u64,
+    pub keepdim: i32,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nanmean_opts {
+    pub set: u64,
+    pub keepdim: i32,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cov_opts {
+    pub set: u64,
+    pub correction: i64,
+    pub fweights: *const tt_tensor,
+    pub aweights: *const tt_tensor,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_pairwise_distance_opts {
+    pub set: u64,
+    pub p: f64,
+    pub eps: f64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cosine_similarity_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub eps: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_normalize_opts {
+    pub set: u64,
+    pub p: f64,
+    pub dim: i64,
+    pub eps: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cdist_opts {
+    pub set: u64,
+    pub p: f64,
+    pub compute_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_pdist_opts {
+    pub set: u64,
+    pub p: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_interpolate_opts {
     pub set: u64,
     pub scale_factor: f64,
@@ -1030,6 +1201,34 @@ pub struct tt_cumsum_opts {
 pub struct tt_cumprod_opts {
     pub set: u64,
     pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_diff_opts {
+    pub set: u64,
+    pub prepend: *const tt_tensor,
+    pub append: *const tt_tensor,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_trapezoid_opts {
+    pub set: u64,
+    pub dx: tt_scalar,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cumulative_trapezoid_opts {
+    pub set: u64,
+    pub dx: tt_scalar,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_vander_opts {
+    pub set: u64,
+    pub N: i64,
+    pub increasing: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1868,35 +2067,41 @@ zeroed! {
     tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts
     tt_tensor_split_opts tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts
     tt_diag_embed_opts tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts
-    tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_conv1d_opts
-    tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts
-    tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
+    tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_isclose_opts
+    tt_isin_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts
+    tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
     tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts
     tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts
     tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts tt_triu_indices_opts
-    tt_index_add_opts tt_embedding_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts
-    tt_tril_opts tt_triu_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts
+    tt_logspace_opts tt_hann_window_opts tt_hamming_window_opts tt_blackman_window_opts
+    tt_bartlett_window_opts tt_kaiser_window_opts tt_index_add_opts tt_embedding_opts
+    tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts
+    tt_nonzero_static_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts
     tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts
     tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts
-    tt_addmm_opts tt_baddbmm_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts
-    tt_rms_norm_opts tt_layer_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts
-    tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts
-    tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts
-    tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts
-    tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts
-    tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_sum_opts
-    tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts
-    tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts
-    tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts
-    tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_softmax_opts tt_softmin_opts
-    tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts
-    tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts
-    tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_linear_opts
-    tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
-    tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
-    tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
-    tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
-    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_addmm_opts tt_baddbmm_opts tt_addmv_opts tt_addr_opts tt_addbmm_opts tt_cross_opts
+    tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts
+    tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts
+    tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts
+    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
+    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
+    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts
+    tt_randperm_opts tt_multinomial_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts
+    tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts
+    tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts
+    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts
+    tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts
+    tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
+    tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts
+    tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
+    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts
+    tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts
+    tt_diagonal_scatter_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
+    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
+    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
+    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
+    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
+    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
     tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
@@ -2002,6 +2207,9 @@ pub const TT_SCATTER_ADD: i32 = 1;
 pub const TT_SCATTER_MULTIPLY: i32 = 2;
 pub const TT_INDEXING_IJ: i32 = 0;
 pub const TT_INDEXING_XY: i32 = 1;
+pub const TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY: i32 = 0;
+pub const TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST: i32 = 1;
+pub const TT_CDISTMODE_DONOT_USE_MM_FOR_EUCLID_DIST: i32 = 2;
 pub const TT_SIDE_NONE: i32 = 0;
 pub const TT_SIDE_LEFT: i32 = 1;
 pub const TT_SIDE_RIGHT: i32 = 2;
@@ -2052,6 +2260,11 @@ pub const TT_SCALED_DOT_PRODUCT_ATTENTION_IS_CAUSAL: u64 = 2;
 pub const TT_SCALED_DOT_PRODUCT_ATTENTION_SCALE: u64 = 4;
 pub const TT_SCALED_DOT_PRODUCT_ATTENTION_ENABLE_GQA: u64 = 8;
 pub const TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR: u64 = 16;
+pub const TT_ISCLOSE_RTOL: u64 = 1;
+pub const TT_ISCLOSE_ATOL: u64 = 2;
+pub const TT_ISCLOSE_EQUAL_NAN: u64 = 4;
+pub const TT_ISIN_ASSUME_UNIQUE: u64 = 1;
+pub const TT_ISIN_INVERT: u64 = 2;
 pub const TT_CONV1D_STRIDE: u64 = 1;
 pub const TT_CONV1D_PADDING: u64 = 2;
 pub const TT_CONV1D_DILATION: u64 = 4;
@@ -2121,6 +2334,27 @@ pub const TT_TRIL_INDICES_DTYPE: u64 = 1;
 pub const TT_TRIL_INDICES_DEVICE: u64 = 2;
 pub const TT_TRIU_INDICES_DTYPE: u64 = 1;
 pub const TT_TRIU_INDICES_DEVICE: u64 = 2;
+pub const TT_LOGSPACE_BASE: u64 = 1;
+pub const TT_LOGSPACE_DTYPE: u64 = 2;
+pub const TT_LOGSPACE_DEVICE: u64 = 4;
+pub const TT_HANN_WINDOW_PERIODIC: u64 = 1;
+pub const TT_HANN_WINDOW_DTYPE: u64 = 2;
+pub const TT_HANN_WINDOW_DEVICE: u64 = 4;
+pub const TT_HAMMING_WINDOW_PERIODIC: u64 = 1;
+pub const TT_HAMMING_WINDOW_ALPHA: u64 = 2;
+pub const TT_HAMMING_WINDOW_BETA: u64 = 4;
+pub const TT_HAMMING_WINDOW_DTYPE: u64 = 8;
+pub const TT_HAMMING_WINDOW_DEVICE: u64 = 16;
+pub const TT_BLACKMAN_WINDOW_PERIODIC: u64 = 1;
+pub const TT_BLACKMAN_WINDOW_DTYPE: u64 = 2;
+pub const TT_BLACKMAN_WINDOW_DEVICE: u64 = 4;
+pub const TT_BARTLETT_WINDOW_PERIODIC: u64 = 1;
+pub const TT_BARTLETT_WINDOW_DTYPE: u64 = 2;
+pub const TT_BARTLETT_WINDOW_DEVICE: u64 = 4;
+pub const TT_KAISER_WINDOW_PERIODIC: u64 = 1;
+pub const TT_KAISER_WINDOW_BETA: u64 = 2;
+pub const TT_KAISER_WINDOW_DTYPE: u64 = 4;
+pub const TT_KAISER_WINDOW_DEVICE: u64 = 8;
 pub const TT_INDEX_ADD_ALPHA: u64 = 1;
 pub const TT_EMBEDDING_PADDING_IDX: u64 = 1;
 pub const TT_SCATTER_REDUCE: u64 = 1;
@@ -2128,6 +2362,7 @@ pub const TT_TAKE_ALONG_DIM_DIM: u64 = 1;
 pub const TT_ONE_HOT_NUM_CLASSES: u64 = 1;
 pub const TT_TRIL_DIAGONAL: u64 = 1;
 pub const TT_TRIU_DIAGONAL: u64 = 1;
+pub const TT_NONZERO_STATIC_FILL_VALUE: u64 = 1;
 pub const TT_NUCLEAR_NORM_DIM: u64 = 1;
 pub const TT_NUCLEAR_NORM_KEEPDIM: u64 = 2;
 pub const TT_L1_LOSS_REDUCTION: u64 = 1;
@@ -2157,6 +2392,13 @@ pub const TT_ADDMM_BETA: u64 = 1;
 pub const TT_ADDMM_ALPHA: u64 = 2;
 pub const TT_BADDBMM_BETA: u64 = 1;
 pub const TT_BADDBMM_ALPHA: u64 = 2;
+pub const TT_ADDMV_BETA: u64 = 1;
+pub const TT_ADDMV_ALPHA: u64 = 2;
+pub const TT_ADDR_BETA: u64 = 1;
+pub const TT_ADDR_ALPHA: u64 = 2;
+pub const TT_ADDBMM_BETA: u64 = 1;
+pub const TT_ADDBMM_ALPHA: u64 = 2;
+pub const TT_CROSS_DIM: u64 = 1;
 pub const TT_BATCH_NORM_TRAINING: u64 = 1;
 pub const TT_BATCH_NORM_MOMENTUM: u64 = 2;
 pub const TT_BATCH_NORM_EPS: u64 = 4;
@@ -2257,6 +2499,28 @@ pub const TT_ARGMIN_DIM: u64 = 1;
 pub const TT_ARGMIN_KEEPDIM: u64 = 2;
 pub const TT_NORM_KEEPDIM: u64 = 1;
 pub const TT_NORM_DTYPE: u64 = 2;
+pub const TT_AMINMAX_DIM: u64 = 1;
+pub const TT_AMINMAX_KEEPDIM: u64 = 2;
+pub const TT_STD_MEAN_CORRECTION: u64 = 1;
+pub const TT_STD_MEAN_KEEPDIM: u64 = 2;
+pub const TT_NANSUM_KEEPDIM: u64 = 1;
+pub const TT_NANSUM_DTYPE: u64 = 2;
+pub const TT_NANMEAN_KEEPDIM: u64 = 1;
+pub const TT_NANMEAN_DTYPE: u64 = 2;
+pub const TT_COV_CORRECTION: u64 = 1;
+pub const TT_COV_FWEIGHTS: u64 = 2;
+pub const TT_COV_AWEIGHTS: u64 = 4;
+pub const TT_PAIRWISE_DISTANCE_P: u64 = 1;
+pub const TT_PAIRWISE_DISTANCE_EPS: u64 = 2;
+pub const TT_PAIRWISE_DISTANCE_KEEPDIM: u64 = 4;
+pub const TT_COSINE_SIMILARITY_DIM: u64 = 1;
+pub const TT_COSINE_SIMILARITY_EPS: u64 = 2;
+pub const TT_NORMALIZE_P: u64 = 1;
+pub const TT_NORMALIZE_DIM: u64 = 2;
+pub const TT_NORMALIZE_EPS: u64 = 4;
+pub const TT_CDIST_P: u64 = 1;
+pub const TT_CDIST_COMPUTE_MODE: u64 = 2;
+pub const TT_PDIST_P: u64 = 1;
 pub const TT_INTERPOLATE_SCALE_FACTOR: u64 = 1;
 pub const TT_INTERPOLATE_MODE: u64 = 2;
 pub const TT_INTERPOLATE_ALIGN_CORNERS: u64 = 4;
@@ -2267,6 +2531,14 @@ pub const TT_INTERPOLATE_SCALE_H: u64 = 64;
 pub const TT_INTERPOLATE_SCALE_W: u64 = 128;
 pub const TT_CUMSUM_DTYPE: u64 = 1;
 pub const TT_CUMPROD_DTYPE: u64 = 1;
+pub const TT_DIFF_PREPEND: u64 = 1;
+pub const TT_DIFF_APPEND: u64 = 2;
+pub const TT_TRAPEZOID_DX: u64 = 1;
+pub const TT_TRAPEZOID_DIM: u64 = 2;
+pub const TT_CUMULATIVE_TRAPEZOID_DX: u64 = 1;
+pub const TT_CUMULATIVE_TRAPEZOID_DIM: u64 = 2;
+pub const TT_VANDER_N: u64 = 1;
+pub const TT_VANDER_INCREASING: u64 = 2;
 pub const TT_SOFTMAX_DTYPE: u64 = 1;
 pub const TT_SOFTMIN_DTYPE: u64 = 1;
 pub const TT_LOG_SOFTMAX_DTYPE: u64 = 1;
@@ -3213,6 +3485,12 @@ extern "C" {
         -> tt_status;
     pub fn tt_logical_xor_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_isclose(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_isclose_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_isin(c: *mut tt_ctx, elements: *const tt_tensor, test_elements: *const tt_tensor,
+        opts: *const tt_isin_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_isin_into(c: *mut tt_ctx, elements: *const tt_tensor, test_elements: *const tt_tensor,
+        opts: *const tt_isin_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_conv1d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
         bias: *const tt_tensor, opts: *const tt_conv1d_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_conv1d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
@@ -3287,6 +3565,18 @@ extern "C" {
         opts: *const tt_tril_indices_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_triu_indices(c: *mut tt_ctx, row: i64, col: i64, offset: i64,
         opts: *const tt_triu_indices_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logspace(c: *mut tt_ctx, start: *const tt_scalar, end: *const tt_scalar, steps: i64,
+        opts: *const tt_logspace_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hann_window(c: *mut tt_ctx, window_length: i64, opts: *const tt_hann_window_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hamming_window(c: *mut tt_ctx, window_length: i64,
+        opts: *const tt_hamming_window_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_blackman_window(c: *mut tt_ctx, window_length: i64,
+        opts: *const tt_blackman_window_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bartlett_window(c: *mut tt_ctx, window_length: i64,
+        opts: *const tt_bartlett_window_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_kaiser_window(c: *mut tt_ctx, window_length: i64, opts: *const tt_kaiser_window_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gather(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gather_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -3420,6 +3710,24 @@ extern "C" {
         value: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_masked_fill_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor,
         value: *const tt_tensor) -> tt_status;
+    pub fn tt_take(c: *mut tt_ctx, self_: *const tt_tensor, index: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_take_into(c: *mut tt_ctx, self_: *const tt_tensor, index: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_put(c: *mut tt_ctx, self_: *const tt_tensor, index: *const tt_tensor,
+        source: *const tt_tensor, accumulate: i32, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_put_(c: *mut tt_ctx, self_: *mut tt_tensor, index: *const tt_tensor,
+        source: *const tt_tensor, accumulate: i32) -> tt_status;
+    pub fn tt_masked_scatter(c: *mut tt_ctx, self_: *const tt_tensor, mask: *const tt_tensor,
+        source: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_masked_scatter_(c: *mut tt_ctx, self_: *mut tt_tensor, mask: *const tt_tensor,
+        source: *const tt_tensor) -> tt_status;
+    pub fn tt_argwhere(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_nonzero_static(c: *mut tt_ctx, self_: *const tt_tensor, size: i64,
+        opts: *const tt_nonzero_static_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_unravel_index(c: *mut tt_ctx, indices: *const tt_tensor, shape: *const i64,
+        n_shape: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
     pub fn tt_nuclear_norm(c: *mut tt_ctx, self_: *const tt_tensor,
         opts: *const tt_nuclear_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_nuclear_norm_into(c: *mut tt_ctx, self_: *const tt_tensor,
@@ -3485,6 +3793,49 @@ extern "C" {
         dst: *mut tt_tensor) -> tt_status;
     pub fn tt_einsum(c: *mut tt_ctx, equation: *const c_char, operands: *const *const tt_tensor,
         n_operands: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_addmv(c: *mut tt_ctx, self_: *const tt_tensor, mat: *const tt_tensor,
+        vec: *const tt_tensor, opts: *const tt_addmv_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_addmv_(c: *mut tt_ctx, self_: *mut tt_tensor, mat: *const tt_tensor,
+        vec: *const tt_tensor, opts: *const tt_addmv_opts) -> tt_status;
+    pub fn tt_addmv_into(c: *mut tt_ctx, self_: *const tt_tensor, mat: *const tt_tensor,
+        vec: *const tt_tensor, opts: *const tt_addmv_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_addr(c: *mut tt_ctx, self_: *const tt_tensor, vec1: *const tt_tensor,
+        vec2: *const tt_tensor, opts: *const tt_addr_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_addr_(c: *mut tt_ctx, self_: *mut tt_tensor, vec1: *const tt_tensor,
+        vec2: *const tt_tensor, opts: *const tt_addr_opts) -> tt_status;
+    pub fn tt_addr_into(c: *mut tt_ctx, self_: *const tt_tensor, vec1: *const tt_tensor,
+        vec2: *const tt_tensor, opts: *const tt_addr_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_addbmm(c: *mut tt_ctx, self_: *const tt_tensor, batch1: *const tt_tensor,
+        batch2: *const tt_tensor, opts: *const tt_addbmm_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_addbmm_(c: *mut tt_ctx, self_: *mut tt_tensor, batch1: *const tt_tensor,
+        batch2: *const tt_tensor, opts: *const tt_addbmm_opts) -> tt_status;
+    pub fn tt_addbmm_into(c: *mut tt_ctx, self_: *const tt_tensor, batch1: *const tt_tensor,
+        batch2: *const tt_tensor, opts: *const tt_addbmm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_vdot(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_vdot_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_inner(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_inner_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_tensordot(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dims_self: *const i64, n_dims_self: i64, dims_other: *const i64, n_dims_other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_tensordot_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dims_self: *const i64, n_dims_self: i64, dims_other: *const i64, n_dims_other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_kron(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_kron_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cross(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_cross_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cross_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_cross_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_chain_matmul(c: *mut tt_ctx, matrices: *const *const tt_tensor, n_matrices: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_batch_norm(c: *mut tt_ctx, input: *const tt_tensor, running_mean: *mut tt_tensor,
         running_var: *mut tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor,
         opts: *const tt_batch_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
@@ -3653,6 +4004,48 @@ extern "C" {
         opts: *const tt_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_norm_into(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: *const i64,
         n_dim: i64, opts: *const tt_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_count_nonzero(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_aminmax(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_aminmax_opts,
+        min: *mut *mut tt_tensor, max: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_aminmax_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_aminmax_opts,
+        dst_min: *mut tt_tensor, dst_max: *mut tt_tensor) -> tt_status;
+    pub fn tt_std_mean(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_std_mean_opts, std: *mut *mut tt_tensor, mean: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_nansum(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_nansum_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nansum_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_nansum_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_nanmean(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_nanmean_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nanmean_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
+        opts: *const tt_nanmean_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cov(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_cov_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_corrcoef(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_dist(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor, p: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pairwise_distance(c: *mut tt_ctx, x1: *const tt_tensor, x2: *const tt_tensor,
+        opts: *const tt_pairwise_distance_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cosine_similarity(c: *mut tt_ctx, x1: *const tt_tensor, x2: *const tt_tensor,
+        opts: *const tt_cosine_similarity_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_normalize(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_normalize_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_normalize_into(c: *mut tt_ctx, input: *const tt_tensor,
+        opts: *const tt_normalize_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_renorm(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: i64, maxnorm: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_renorm_(c: *mut tt_ctx, self_: *mut tt_tensor, p: f64, dim: i64, maxnorm: f64)
+        -> tt_status;
+    pub fn tt_renorm_into(c: *mut tt_ctx, self_: *const tt_tensor, p: f64, dim: i64, maxnorm: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cdist(c: *mut tt_ctx, x1: *const tt_tensor, x2: *const tt_tensor,
+        opts: *const tt_cdist_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pdist(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_pdist_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_trace(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_interpolate(c: *mut tt_ctx, input: *const tt_tensor, size: *const i64, n_size: i64,
         opts: *const tt_interpolate_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_cumsum(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, opts: *const tt_cumsum_opts,
@@ -3667,6 +4060,16 @@ extern "C" {
         opts: *const tt_cumprod_opts) -> tt_status;
     pub fn tt_cumprod_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
         opts: *const tt_cumprod_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_diff(c: *mut tt_ctx, self_: *const tt_tensor, n: i64, dim: i64,
+        opts: *const tt_diff_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_diff_into(c: *mut tt_ctx, self_: *const tt_tensor, n: i64, dim: i64,
+        opts: *const tt_diff_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_trapezoid(c: *mut tt_ctx, y: *const tt_tensor, x: *const tt_tensor,
+        opts: *const tt_trapezoid_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cumulative_trapezoid(c: *mut tt_ctx, y: *const tt_tensor, x: *const tt_tensor,
+        opts: *const tt_cumulative_trapezoid_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_vander(c: *mut tt_ctx, x: *const tt_tensor, opts: *const tt_vander_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
         opts: *const tt_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -3700,6 +4103,8 @@ extern "C" {
     pub fn tt_unique(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_unique_opts,
         values: *mut *mut tt_tensor, inverse: *mut *mut tt_tensor, counts: *mut *mut tt_tensor)
         -> tt_status;
+    pub fn tt_msort(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_msort_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_exp(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_exp_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_exp_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;

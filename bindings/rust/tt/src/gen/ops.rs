@@ -2726,6 +2726,64 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logical_xor_into(c, self.raw(), other.raw(), dst.raw())) }
     }
+    /// Tests |self - other| \<= atol + rtol |other|, elementwise. Infinities are close if they are
+    /// equal.
+    ///
+    /// - `other`: tensor of the dtype of self
+    #[inline]
+    pub fn isclose(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_isclose(c, self.raw(), other.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`isclose`](Tensor::isclose) with options.
+    #[inline]
+    pub fn isclose_with(&self, other: &Tensor, opts: IscloseOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_isclose(c, self.raw(), other.raw(), &opts.0, o0)) }
+    }
+    /// Tests for each element whether it is among test_elements. nan is among none.
+    ///
+    /// - `test_elements`: tensor of any shape
+    #[inline]
+    pub fn isin(&self, test_elements: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_isin(c, self.raw(), test_elements.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`isin`](Tensor::isin) with options.
+    #[inline]
+    pub fn isin_with(&self, test_elements: &Tensor, opts: IsinOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_isin(c, self.raw(), test_elements.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`isin`](Tensor::isin), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn isin_into(&self, test_elements: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_isin_into(c, self.raw(), test_elements.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`isin`](Tensor::isin) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn isin_with_into(&self, test_elements: &Tensor, opts: IsinOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_isin_into(c, self.raw(), test_elements.raw(), &opts.0, dst.raw()))
+        }
+    }
 }
 
 /// # Convolutions
@@ -3874,6 +3932,103 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_masked_fill_(c, self.raw(), mask.raw(), value.raw())) }
     }
+    /// Selects elements of the flattened tensor.
+    ///
+    /// - `index`: integer tensor of positions; negative ones count from the end
+    #[inline]
+    pub fn take(&self, index: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_take(c, self.raw(), index.raw(), o0)) }
+    }
+    /// Computes [`take`](Tensor::take), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn take_into(&self, index: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_take_into(c, self.raw(), index.raw(), dst.raw())) }
+    }
+    /// Returns a copy of self with the elements of source written at positions of the flattened
+    /// tensor.
+    ///
+    /// - `index`: integer tensor of positions; negative ones count from the end
+    /// - `source`: values to write, as many as index has elements
+    /// - `accumulate`: whether values are added instead of written; repeated positions accumulate
+    #[inline]
+    pub fn put(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_put(c, self.raw(), index.raw(), source.raw(), accumulate as i32,
+                o0))
+        }
+    }
+    /// Computes [`put`](Tensor::put), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn put_(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_put_(c, self.raw(), index.raw(), source.raw(), accumulate as i32))
+        }
+    }
+    /// Replaces the elements of self where mask is true by the elements of source, in order.
+    ///
+    /// - `mask`: bool tensor
+    /// - `source`: values to write, at least as many as mask has true elements
+    #[inline]
+    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_masked_scatter(c, self.raw(), mask.raw(), source.raw(), o0))
+        }
+    }
+    /// Computes [`masked_scatter`](Tensor::masked_scatter), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn masked_scatter_(&self, mask: &Tensor, source: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_masked_scatter_(c, self.raw(), mask.raw(), source.raw())) }
+    }
+    /// Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+    #[inline]
+    pub fn argwhere(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_argwhere(c, self.raw(), o0)) }
+    }
+    /// Returns the indices of the first `size` nonzero elements, in row-major order.
+    ///
+    /// - `size`: number of rows of the result
+    #[inline]
+    pub fn nonzero_static(&self, size: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nonzero_static(c, self.raw(), size, std::ptr::null(), o0)) }
+    }
+    /// Computes [`nonzero_static`](Tensor::nonzero_static) with options.
+    #[inline]
+    pub fn nonzero_static_with(&self, size: i64, opts: NonzeroStaticOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nonzero_static(c, self.raw(), size, &opts.0, o0)) }
+    }
+    /// Converts positions in a flattened array of a shape into one index per dimension.
+    ///
+    /// - `indices`: integer tensor of positions
+    /// - `shape`: sizes of the array
+    #[inline]
+    pub fn unravel_index(&self, shape: &[i64]) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_unravel_index(c, self.raw(), shape.as_ptr(),
+                shape.len() as i64, outs, cap, n))
+        }
+    }
 }
 
 /// # Linear algebra
@@ -4338,6 +4493,329 @@ impl Tensor {
     pub unsafe fn outer_into(&self, vec2: &Tensor, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_outer_into(c, self.raw(), vec2.raw(), dst.raw())) }
+    }
+    /// Computes beta \* self + alpha \* (mat @ vec). self broadcasts; it is ignored, including nan,
+    /// if beta is 0.
+    ///
+    /// - `mat`: (n, m)
+    /// - `vec`: (m)
+    #[inline]
+    pub fn addmv(&self, mat: &Tensor, vec: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addmv(c, self.raw(), mat.raw(), vec.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`addmv`](Tensor::addmv) with options.
+    #[inline]
+    pub fn addmv_with(&self, mat: &Tensor, vec: &Tensor, opts: AddmvOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_addmv(c, self.raw(), mat.raw(), vec.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`addmv`](Tensor::addmv), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addmv_(&self, mat: &Tensor, vec: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addmv_(c, self.raw(), mat.raw(), vec.raw(), std::ptr::null())) }
+    }
+    /// Computes [`addmv`](Tensor::addmv) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addmv_with_(&self, mat: &Tensor, vec: &Tensor, opts: AddmvOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addmv_(c, self.raw(), mat.raw(), vec.raw(), &opts.0)) }
+    }
+    /// Computes [`addmv`](Tensor::addmv), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addmv_into(&self, mat: &Tensor, vec: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addmv_into(c, self.raw(), mat.raw(), vec.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`addmv`](Tensor::addmv) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addmv_with_into(&self, mat: &Tensor, vec: &Tensor, opts: AddmvOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addmv_into(c, self.raw(), mat.raw(), vec.raw(), &opts.0, dst.raw()))
+        }
+    }
+    /// Computes beta \* self + alpha \* outer(vec1, vec2). self broadcasts; it is ignored,
+    /// including nan, if beta is 0.
+    ///
+    /// - `vec1`: (n)
+    /// - `vec2`: (m)
+    #[inline]
+    pub fn addr(&self, vec1: &Tensor, vec2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addr(c, self.raw(), vec1.raw(), vec2.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`addr`](Tensor::addr) with options.
+    #[inline]
+    pub fn addr_with(&self, vec1: &Tensor, vec2: &Tensor, opts: AddrOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_addr(c, self.raw(), vec1.raw(), vec2.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`addr`](Tensor::addr), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addr_(&self, vec1: &Tensor, vec2: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addr_(c, self.raw(), vec1.raw(), vec2.raw(), std::ptr::null())) }
+    }
+    /// Computes [`addr`](Tensor::addr) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addr_with_(&self, vec1: &Tensor, vec2: &Tensor, opts: AddrOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addr_(c, self.raw(), vec1.raw(), vec2.raw(), &opts.0)) }
+    }
+    /// Computes [`addr`](Tensor::addr), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addr_into(&self, vec1: &Tensor, vec2: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addr_into(c, self.raw(), vec1.raw(), vec2.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`addr`](Tensor::addr) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addr_with_into(&self, vec1: &Tensor, vec2: &Tensor, opts: AddrOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addr_into(c, self.raw(), vec1.raw(), vec2.raw(), &opts.0, dst.raw()))
+        }
+    }
+    /// Computes beta \* self + alpha \* the sum of the products batch1\[i\] @ batch2\[i\]. self
+    /// broadcasts; it is ignored, including nan, if beta is 0.
+    ///
+    /// - `batch1`: (b, n, m)
+    /// - `batch2`: (b, m, p)
+    #[inline]
+    pub fn addbmm(&self, batch1: &Tensor, batch2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addbmm(c, self.raw(), batch1.raw(), batch2.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`addbmm`](Tensor::addbmm) with options.
+    #[inline]
+    pub fn addbmm_with(&self, batch1: &Tensor, batch2: &Tensor, opts: AddbmmOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addbmm(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes [`addbmm`](Tensor::addbmm), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addbmm_(&self, batch1: &Tensor, batch2: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addbmm_(c, self.raw(), batch1.raw(), batch2.raw(), std::ptr::null()))
+        }
+    }
+    /// Computes [`addbmm`](Tensor::addbmm) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addbmm_with_(&self, batch1: &Tensor, batch2: &Tensor, opts: AddbmmOpts)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addbmm_(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0)) }
+    }
+    /// Computes [`addbmm`](Tensor::addbmm), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addbmm_into(&self, batch1: &Tensor, batch2: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addbmm_into(c, self.raw(), batch1.raw(), batch2.raw(),
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`addbmm`](Tensor::addbmm) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addbmm_with_into(&self, batch1: &Tensor, batch2: &Tensor, opts: AddbmmOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addbmm_into(c, self.raw(), batch1.raw(), batch2.raw(), &opts.0,
+                dst.raw()))
+        }
+    }
+    /// Computes the dot product of two vectors, of which the first is conjugated.
+    ///
+    /// - `input`: (n)
+    /// - `other`: (n)
+    #[inline]
+    pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_vdot(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`vdot`](Tensor::vdot), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn vdot_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_vdot_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
+    /// multiplied.
+    ///
+    /// - `other`: last size equal to that of self
+    #[inline]
+    pub fn inner(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_inner(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`inner`](Tensor::inner), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn inner_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_inner_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Sums the products of the elements over dimensions of both operands, paired in order.
+    ///
+    /// - `dims_self`: dimensions of self
+    /// - `dims_other`: dimensions of other, as many; of equal sizes or 1
+    #[inline]
+    pub fn tensordot(&self, other: &Tensor, dims_self: &[i64], dims_other: &[i64])
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_tensordot(c, self.raw(), other.raw(), dims_self.as_ptr(),
+                dims_self.len() as i64, dims_other.as_ptr(), dims_other.len() as i64, o0))
+        }
+    }
+    /// Computes [`tensordot`](Tensor::tensordot), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn tensordot_into(&self, other: &Tensor, dims_self: &[i64], dims_other: &[i64],
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_tensordot_into(c, self.raw(), other.raw(), dims_self.as_ptr(),
+                dims_self.len() as i64, dims_other.as_ptr(), dims_other.len() as i64, dst.raw()))
+        }
+    }
+    /// Computes the Kronecker product: each element of self times other, as blocks.
+    #[inline]
+    pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_kron(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`kron`](Tensor::kron), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn kron_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_kron_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes the cross products of vectors of 3 elements along dim.
+    ///
+    /// - `other`: as many dimensions as self, with size 3 in dim
+    #[inline]
+    pub fn cross(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cross(c, self.raw(), other.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`cross`](Tensor::cross) with options.
+    #[inline]
+    pub fn cross_with(&self, other: &Tensor, opts: CrossOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cross(c, self.raw(), other.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`cross`](Tensor::cross), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cross_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_cross_into(c, self.raw(), other.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`cross`](Tensor::cross) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cross_with_into(&self, other: &Tensor, opts: CrossOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_cross_into(c, self.raw(), other.raw(), &opts.0, dst.raw())) }
     }
 }
 
@@ -5884,6 +6362,344 @@ impl Tensor {
                 dst.raw()))
         }
     }
+    /// Counts the nonzero elements over dim.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
+    #[inline]
+    pub fn count_nonzero(&self, dim: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_count_nonzero(c, self.raw(), dim.as_ptr(), dim.len() as i64, o0))
+        }
+    }
+    /// Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share
+    /// the gradient equally.
+    #[inline]
+    pub fn aminmax(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_aminmax(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`aminmax`](Tensor::aminmax) with options.
+    #[inline]
+    pub fn aminmax_with(&self, opts: AminmaxOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_aminmax(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`aminmax`](Tensor::aminmax), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn aminmax_into(&self, dst_min: &Tensor, dst_max: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_aminmax_into(c, self.raw(), std::ptr::null(), dst_min.raw(),
+                dst_max.raw()))
+        }
+    }
+    /// Computes [`aminmax`](Tensor::aminmax) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn aminmax_with_into(&self, opts: AminmaxOpts, dst_min: &Tensor, dst_max: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_aminmax_into(c, self.raw(), &opts.0, dst_min.raw(), dst_max.raw()))
+        }
+    }
+    /// Computes standard deviations, as std does, and means over dim.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
+    #[inline]
+    pub fn std_mean(&self, dim: &[i64]) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_std_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`std_mean`](Tensor::std_mean) with options.
+    #[inline]
+    pub fn std_mean_with(&self, dim: &[i64], opts: StdMeanOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_std_mean(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes sums over dim in which nan counts as 0.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
+    #[inline]
+    pub fn nansum(&self, dim: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_nansum(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`nansum`](Tensor::nansum) with options.
+    #[inline]
+    pub fn nansum_with(&self, dim: &[i64], opts: NansumOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_nansum(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
+    }
+    /// Computes [`nansum`](Tensor::nansum), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nansum_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nansum_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`nansum`](Tensor::nansum) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nansum_with_into(&self, dim: &[i64], opts: NansumOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nansum_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
+    }
+    /// Computes means over dim of the elements that are not nan.
+    ///
+    /// - `dim`: dimensions to reduce; an empty list: all dimensions
+    #[inline]
+    pub fn nanmean(&self, dim: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_nanmean(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`nanmean`](Tensor::nanmean) with options.
+    #[inline]
+    pub fn nanmean_with(&self, dim: &[i64], opts: NanmeanOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_nanmean(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                o0))
+        }
+    }
+    /// Computes [`nanmean`](Tensor::nanmean), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nanmean_into(&self, dim: &[i64], dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nanmean_into(c, self.raw(), dim.as_ptr(), dim.len() as i64,
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`nanmean`](Tensor::nanmean) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nanmean_with_into(&self, dim: &[i64], opts: NanmeanOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nanmean_into(c, self.raw(), dim.as_ptr(), dim.len() as i64, &opts.0,
+                dst.raw()))
+        }
+    }
+    /// Computes the covariances of variables, the rows of a matrix; each column is an observation.
+    ///
+    /// - `input`: (n, m), or (m) for one variable
+    #[inline]
+    pub fn cov(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cov(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`cov`](Tensor::cov) with options.
+    #[inline]
+    pub fn cov_with(&self, opts: CovOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cov(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column
+    /// is an observation.
+    ///
+    /// - `input`: (n, m), or (m) for one variable
+    #[inline]
+    pub fn corrcoef(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_corrcoef(c, self.raw(), o0)) }
+    }
+    /// Computes the p-norm of self - other, over all elements.
+    ///
+    /// - `p`: order of the norm, as of norm
+    #[inline]
+    pub fn dist(&self, other: &Tensor, p: f64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dist(c, self.raw(), other.raw(), p, o0)) }
+    }
+    /// Computes the p-norms of x1 - x2 + eps over the last dimension.
+    #[inline]
+    pub fn pairwise_distance(&self, x2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_pairwise_distance(c, self.raw(), x2.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`pairwise_distance`](Tensor::pairwise_distance) with options.
+    #[inline]
+    pub fn pairwise_distance_with(&self, x2: &Tensor, opts: PairwiseDistanceOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pairwise_distance(c, self.raw(), x2.raw(), &opts.0, o0)) }
+    }
+    /// Computes the cosines of the angles between vectors along dim: their dot product divided by
+    /// their lengths.
+    #[inline]
+    pub fn cosine_similarity(&self, x2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_cosine_similarity(c, self.raw(), x2.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`cosine_similarity`](Tensor::cosine_similarity) with options.
+    #[inline]
+    pub fn cosine_similarity_with(&self, x2: &Tensor, opts: CosineSimilarityOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cosine_similarity(c, self.raw(), x2.raw(), &opts.0, o0)) }
+    }
+    /// Divides vectors along dim by their p-norms.
+    #[inline]
+    pub fn normalize(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_normalize(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`normalize`](Tensor::normalize) with options.
+    #[inline]
+    pub fn normalize_with(&self, opts: NormalizeOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_normalize(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`normalize`](Tensor::normalize), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn normalize_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_normalize_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`normalize`](Tensor::normalize) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn normalize_with_into(&self, opts: NormalizeOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_normalize_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
+    ///
+    /// - `p`: order of the norm, positive
+    /// - `dim`: dimension whose slices are scaled
+    /// - `maxnorm`: largest norm of a slice
+    #[inline]
+    pub fn renorm(&self, p: f64, dim: i64, maxnorm: f64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_renorm(c, self.raw(), p, dim, maxnorm, o0)) }
+    }
+    /// Computes [`renorm`](Tensor::renorm), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn renorm_(&self, p: f64, dim: i64, maxnorm: f64) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_renorm_(c, self.raw(), p, dim, maxnorm)) }
+    }
+    /// Computes [`renorm`](Tensor::renorm), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn renorm_into(&self, p: f64, dim: i64, maxnorm: f64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_renorm_into(c, self.raw(), p, dim, maxnorm, dst.raw())) }
+    }
+    /// Computes the p-norm distances between each row of x1 and each row of x2.
+    ///
+    /// - `x1`: (…, n, m)
+    /// - `x2`: (…, r, m)
+    #[inline]
+    pub fn cdist(&self, x2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cdist(c, self.raw(), x2.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`cdist`](Tensor::cdist) with options.
+    #[inline]
+    pub fn cdist_with(&self, x2: &Tensor, opts: CdistOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cdist(c, self.raw(), x2.raw(), &opts.0, o0)) }
+    }
+    /// Computes the p-norm distances between every two rows of a matrix, in the order of the upper
+    /// triangle.
+    ///
+    /// - `input`: (n, m)
+    #[inline]
+    pub fn pdist(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pdist(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`pdist`](Tensor::pdist) with options.
+    #[inline]
+    pub fn pdist_with(&self, opts: PdistOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pdist(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes the sum of the main diagonal of a matrix.
+    #[inline]
+    pub fn trace(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_trace(c, self.raw(), o0)) }
+    }
 }
 
 /// # Resizing of images
@@ -6023,6 +6839,95 @@ impl Tensor {
         -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cumprod_into(c, self.raw(), dim, &opts.0, dst.raw())) }
+    }
+    /// Computes the n-th differences of neighbours along dim. Bool elements are compared.
+    ///
+    /// - `n`: how often differences are taken
+    /// - `dim`: dimension of the neighbours
+    #[inline]
+    pub fn diff(&self, n: i64, dim: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diff(c, self.raw(), n, dim, std::ptr::null(), o0)) }
+    }
+    /// Computes [`diff`](Tensor::diff) with options.
+    #[inline]
+    pub fn diff_with(&self, n: i64, dim: i64, opts: DiffOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_diff(c, self.raw(), n, dim, &opts.0, o0)) }
+    }
+    /// Computes [`diff`](Tensor::diff), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn diff_into(&self, n: i64, dim: i64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_diff_into(c, self.raw(), n, dim, std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`diff`](Tensor::diff) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn diff_with_into(&self, n: i64, dim: i64, opts: DiffOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_diff_into(c, self.raw(), n, dim, &opts.0, dst.raw())) }
+    }
+    /// Integrates y along dim by the trapezoidal rule.
+    ///
+    /// - `y`: values of the function
+    /// - `x`: points at which y is given: 1-D, or of a shape that broadcasts with that of y;
+    ///   default: points dx apart
+    #[inline]
+    pub fn trapezoid(&self, x: Option<&Tensor>) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_trapezoid(c, self.raw(), opt_raw(x), std::ptr::null(), o0)) }
+    }
+    /// Computes [`trapezoid`](Tensor::trapezoid) with options.
+    #[inline]
+    pub fn trapezoid_with(&self, x: Option<&Tensor>, opts: TrapezoidOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_trapezoid(c, self.raw(), opt_raw(x), &opts.0, o0)) }
+    }
+    /// Integrates y along dim by the trapezoidal rule, up to each point.
+    ///
+    /// - `y`: values of the function
+    /// - `x`: points at which y is given: 1-D, or of a shape that broadcasts with that of y;
+    ///   default: points dx apart
+    #[inline]
+    pub fn cumulative_trapezoid(&self, x: Option<&Tensor>) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_cumulative_trapezoid(c, self.raw(), opt_raw(x), std::ptr::null(),
+                o0))
+        }
+    }
+    /// Computes [`cumulative_trapezoid`](Tensor::cumulative_trapezoid) with options.
+    #[inline]
+    pub fn cumulative_trapezoid_with(&self, x: Option<&Tensor>, opts: CumulativeTrapezoidOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_cumulative_trapezoid(c, self.raw(), opt_raw(x), &opts.0, o0))
+        }
+    }
+    /// Returns Vandermonde matrices: the powers of the elements of x as columns, the largest first.
+    ///
+    /// - `x`: (…, n)
+    #[inline]
+    pub fn vander(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_vander(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`vander`](Tensor::vander) with options.
+    #[inline]
+    pub fn vander_with(&self, opts: VanderOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_vander(c, self.raw(), &opts.0, o0)) }
     }
 }
 
@@ -6344,6 +7249,23 @@ impl Tensor {
             Ok((call1(|c, o0| sys::tt_unique(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?,
                 Tensor::from_raw(o1), Tensor::from_raw(o2)))
         }
+    }
+    /// Sorts the elements along the first dimension in ascending order. nan is larger than all
+    /// other values.
+    #[inline]
+    pub fn msort(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_msort(c, self.raw(), o0)) }
+    }
+    /// Computes [`msort`](Tensor::msort), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn msort_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_msort_into(c, self.raw(), dst.raw())) }
     }
 }
 
@@ -7967,6 +8889,97 @@ pub fn triu_indices_with(row: i64, col: i64, offset: i64, opts: TriuIndicesOpts)
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_triu_indices(c, row, col, offset, &opts.0, o0)) }
 }
+/// Returns base to the powers of `steps` evenly spaced values from start to end, both included.
+///
+/// - `start`: first exponent
+/// - `end`: last exponent
+/// - `steps`: number of values
+#[inline]
+pub fn logspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i64) -> Result<Tensor> {
+    let start = start.into().raw();
+    let end = end.into().raw();
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_logspace(c, &start, &end, steps, std::ptr::null(), o0)) }
+}
+/// Computes [`logspace`] with options.
+#[inline]
+pub fn logspace_with(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: i64,
+    opts: LogspaceOpts) -> Result<Tensor> {
+    let start = start.into().raw();
+    let end = end.into().raw();
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_logspace(c, &start, &end, steps, &opts.0, o0)) }
+}
+/// Returns a Hann window: 0.5 - 0.5 cos(2 pi i / n).
+///
+/// - `window_length`: number of values
+#[inline]
+pub fn hann_window(window_length: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_hann_window(c, window_length, std::ptr::null(), o0)) }
+}
+/// Computes [`hann_window`] with options.
+#[inline]
+pub fn hann_window_with(window_length: i64, opts: HannWindowOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_hann_window(c, window_length, &opts.0, o0)) }
+}
+/// Returns a Hamming window: alpha - beta cos(2 pi i / n).
+///
+/// - `window_length`: number of values
+#[inline]
+pub fn hamming_window(window_length: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_hamming_window(c, window_length, std::ptr::null(), o0)) }
+}
+/// Computes [`hamming_window`] with options.
+#[inline]
+pub fn hamming_window_with(window_length: i64, opts: HammingWindowOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_hamming_window(c, window_length, &opts.0, o0)) }
+}
+/// Returns a Blackman window: 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
+///
+/// - `window_length`: number of values
+#[inline]
+pub fn blackman_window(window_length: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_blackman_window(c, window_length, std::ptr::null(), o0)) }
+}
+/// Computes [`blackman_window`] with options.
+#[inline]
+pub fn blackman_window_with(window_length: i64, opts: BlackmanWindowOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_blackman_window(c, window_length, &opts.0, o0)) }
+}
+/// Returns a Bartlett window: 1 - |2 i / n - 1|.
+///
+/// - `window_length`: number of values
+#[inline]
+pub fn bartlett_window(window_length: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_bartlett_window(c, window_length, std::ptr::null(), o0)) }
+}
+/// Computes [`bartlett_window`] with options.
+#[inline]
+pub fn bartlett_window_with(window_length: i64, opts: BartlettWindowOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_bartlett_window(c, window_length, &opts.0, o0)) }
+}
+/// Returns a Kaiser window: I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta).
+///
+/// - `window_length`: number of values
+#[inline]
+pub fn kaiser_window(window_length: i64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_kaiser_window(c, window_length, std::ptr::null(), o0)) }
+}
+/// Computes [`kaiser_window`] with options.
+#[inline]
+pub fn kaiser_window_with(window_length: i64, opts: KaiserWindowOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_kaiser_window(c, window_length, &opts.0, o0)) }
+}
 /// Sums products of the elements of operands along the dimensions that equation specifies, in
 /// Einstein notation.
 ///
@@ -7983,6 +8996,18 @@ pub fn einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor
     unsafe {
         call1(|c, o0| sys::tt_einsum(c, equation.as_ptr(), operands.as_ptr() as *const *const _,
             operands.len() as i64, o0))
+    }
+}
+/// Computes the product of several matrices in the order that needs the fewest multiplications.
+///
+/// - `matrices`: 1 to 256 matrices with fitting sizes
+#[inline]
+pub fn chain_matmul(matrices: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let matrices = raw_list(matrices);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_chain_matmul(c, matrices.as_ptr() as *const *const _,
+            matrices.len() as i64, o0))
     }
 }
 /// Returns random numbers, uniformly distributed in \[0, 1).

@@ -555,6 +555,61 @@ impl<'a> ScaledDotProductAttentionOpts<'a> {
     }
 }
 
+/// Options of `isclose`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IscloseOpts(pub(crate) sys::tt_isclose_opts);
+impl IscloseOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> IscloseOpts {
+        Self::default()
+    }
+    /// Tolerance relative to other; default: 1e-5.
+    #[must_use]
+    pub fn rtol(mut self, value: f64) -> IscloseOpts {
+        self.0.set |= sys::TT_ISCLOSE_RTOL;
+        self.0.rtol = value;
+        self
+    }
+    /// Absolute tolerance; default: 1e-8.
+    #[must_use]
+    pub fn atol(mut self, value: f64) -> IscloseOpts {
+        self.0.set |= sys::TT_ISCLOSE_ATOL;
+        self.0.atol = value;
+        self
+    }
+    /// Whether nan is close to nan; default: false.
+    #[must_use]
+    pub fn equal_nan(mut self, value: bool) -> IscloseOpts {
+        self.0.set |= sys::TT_ISCLOSE_EQUAL_NAN;
+        self.0.equal_nan = value as i32;
+        self
+    }
+}
+
+/// Options of `isin`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IsinOpts(pub(crate) sys::tt_isin_opts);
+impl IsinOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> IsinOpts {
+        Self::default()
+    }
+    /// Accepted for compatibility; default: false.
+    #[must_use]
+    pub fn assume_unique(mut self, value: bool) -> IsinOpts {
+        self.0.set |= sys::TT_ISIN_ASSUME_UNIQUE;
+        self.0.assume_unique = value as i32;
+        self
+    }
+    /// Whether the result is negated; default: false.
+    #[must_use]
+    pub fn invert(mut self, value: bool) -> IsinOpts {
+        self.0.set |= sys::TT_ISIN_INVERT;
+        self.0.invert = value as i32;
+        self
+    }
+}
+
 /// Options of `conv1d`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conv1dOpts<'a>(pub(crate) sys::tt_conv1d_opts, PhantomData<&'a ()>);
@@ -1312,6 +1367,218 @@ impl TriuIndicesOpts {
     }
 }
 
+/// Options of `logspace`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogspaceOpts(pub(crate) sys::tt_logspace_opts);
+impl LogspaceOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LogspaceOpts {
+        Self::default()
+    }
+    /// Base of the powers; default: 10.0.
+    #[must_use]
+    pub fn base(mut self, value: f64) -> LogspaceOpts {
+        self.0.set |= sys::TT_LOGSPACE_BASE;
+        self.0.base = value;
+        self
+    }
+    /// Dtype of the result; default: complex64 if start or end is complex, else float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LogspaceOpts {
+        self.0.set |= sys::TT_LOGSPACE_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> LogspaceOpts {
+        self.0.set |= sys::TT_LOGSPACE_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `hann_window`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HannWindowOpts(pub(crate) sys::tt_hann_window_opts);
+impl HannWindowOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HannWindowOpts {
+        Self::default()
+    }
+    /// Whether the window is the beginning of a symmetric one that is longer by 1, for use with
+    /// Fourier transforms; default: true.
+    #[must_use]
+    pub fn periodic(mut self, value: bool) -> HannWindowOpts {
+        self.0.set |= sys::TT_HANN_WINDOW_PERIODIC;
+        self.0.periodic = value as i32;
+        self
+    }
+    /// Dtype of the result, floating; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> HannWindowOpts {
+        self.0.set |= sys::TT_HANN_WINDOW_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> HannWindowOpts {
+        self.0.set |= sys::TT_HANN_WINDOW_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `hamming_window`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HammingWindowOpts(pub(crate) sys::tt_hamming_window_opts);
+impl HammingWindowOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HammingWindowOpts {
+        Self::default()
+    }
+    /// Whether the window is the beginning of a symmetric one that is longer by 1, for use with
+    /// Fourier transforms; default: true.
+    #[must_use]
+    pub fn periodic(mut self, value: bool) -> HammingWindowOpts {
+        self.0.set |= sys::TT_HAMMING_WINDOW_PERIODIC;
+        self.0.periodic = value as i32;
+        self
+    }
+    /// Constant term; default: 0.54.
+    #[must_use]
+    pub fn alpha(mut self, value: f64) -> HammingWindowOpts {
+        self.0.set |= sys::TT_HAMMING_WINDOW_ALPHA;
+        self.0.alpha = value;
+        self
+    }
+    /// Factor of the cosine; default: 0.46.
+    #[must_use]
+    pub fn beta(mut self, value: f64) -> HammingWindowOpts {
+        self.0.set |= sys::TT_HAMMING_WINDOW_BETA;
+        self.0.beta = value;
+        self
+    }
+    /// Dtype of the result, floating; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> HammingWindowOpts {
+        self.0.set |= sys::TT_HAMMING_WINDOW_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> HammingWindowOpts {
+        self.0.set |= sys::TT_HAMMING_WINDOW_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `blackman_window`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlackmanWindowOpts(pub(crate) sys::tt_blackman_window_opts);
+impl BlackmanWindowOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> BlackmanWindowOpts {
+        Self::default()
+    }
+    /// Whether the window is the beginning of a symmetric one that is longer by 1, for use with
+    /// Fourier transforms; default: true.
+    #[must_use]
+    pub fn periodic(mut self, value: bool) -> BlackmanWindowOpts {
+        self.0.set |= sys::TT_BLACKMAN_WINDOW_PERIODIC;
+        self.0.periodic = value as i32;
+        self
+    }
+    /// Dtype of the result, floating; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> BlackmanWindowOpts {
+        self.0.set |= sys::TT_BLACKMAN_WINDOW_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> BlackmanWindowOpts {
+        self.0.set |= sys::TT_BLACKMAN_WINDOW_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `bartlett_window`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BartlettWindowOpts(pub(crate) sys::tt_bartlett_window_opts);
+impl BartlettWindowOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> BartlettWindowOpts {
+        Self::default()
+    }
+    /// Whether the window is the beginning of a symmetric one that is longer by 1, for use with
+    /// Fourier transforms; default: true.
+    #[must_use]
+    pub fn periodic(mut self, value: bool) -> BartlettWindowOpts {
+        self.0.set |= sys::TT_BARTLETT_WINDOW_PERIODIC;
+        self.0.periodic = value as i32;
+        self
+    }
+    /// Dtype of the result, floating; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> BartlettWindowOpts {
+        self.0.set |= sys::TT_BARTLETT_WINDOW_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> BartlettWindowOpts {
+        self.0.set |= sys::TT_BARTLETT_WINDOW_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `kaiser_window`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KaiserWindowOpts(pub(crate) sys::tt_kaiser_window_opts);
+impl KaiserWindowOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> KaiserWindowOpts {
+        Self::default()
+    }
+    /// Whether the window is the beginning of a symmetric one that is longer by 1, for use with
+    /// Fourier transforms; default: true.
+    #[must_use]
+    pub fn periodic(mut self, value: bool) -> KaiserWindowOpts {
+        self.0.set |= sys::TT_KAISER_WINDOW_PERIODIC;
+        self.0.periodic = value as i32;
+        self
+    }
+    /// Shape of the window; default: 12.0.
+    #[must_use]
+    pub fn beta(mut self, value: f64) -> KaiserWindowOpts {
+        self.0.set |= sys::TT_KAISER_WINDOW_BETA;
+        self.0.beta = value;
+        self
+    }
+    /// Dtype of the result, floating; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> KaiserWindowOpts {
+        self.0.set |= sys::TT_KAISER_WINDOW_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> KaiserWindowOpts {
+        self.0.set |= sys::TT_KAISER_WINDOW_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
 /// Options of `index_add`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexAddOpts(pub(crate) sys::tt_index_add_opts);
@@ -1431,6 +1698,23 @@ impl TriuOpts {
     pub fn diagonal(mut self, value: i64) -> TriuOpts {
         self.0.set |= sys::TT_TRIU_DIAGONAL;
         self.0.diagonal = value;
+        self
+    }
+}
+
+/// Options of `nonzero_static`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NonzeroStaticOpts(pub(crate) sys::tt_nonzero_static_opts);
+impl NonzeroStaticOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NonzeroStaticOpts {
+        Self::default()
+    }
+    /// What fills the rows for which there is no nonzero element; default: -1.
+    #[must_use]
+    pub fn fill_value(mut self, value: i64) -> NonzeroStaticOpts {
+        self.0.set |= sys::TT_NONZERO_STATIC_FILL_VALUE;
+        self.0.fill_value = value;
         self
     }
 }
@@ -1761,6 +2045,95 @@ impl BaddbmmOpts {
     pub fn alpha(mut self, value: impl Into<Scalar>) -> BaddbmmOpts {
         self.0.set |= sys::TT_BADDBMM_ALPHA;
         self.0.alpha = value.into().raw();
+        self
+    }
+}
+
+/// Options of `addmv`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AddmvOpts(pub(crate) sys::tt_addmv_opts);
+impl AddmvOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AddmvOpts {
+        Self::default()
+    }
+    /// Factor of self; default: 1.
+    #[must_use]
+    pub fn beta(mut self, value: impl Into<Scalar>) -> AddmvOpts {
+        self.0.set |= sys::TT_ADDMV_BETA;
+        self.0.beta = value.into().raw();
+        self
+    }
+    /// Factor of the product; default: 1.
+    #[must_use]
+    pub fn alpha(mut self, value: impl Into<Scalar>) -> AddmvOpts {
+        self.0.set |= sys::TT_ADDMV_ALPHA;
+        self.0.alpha = value.into().raw();
+        self
+    }
+}
+
+/// Options of `addr`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AddrOpts(pub(crate) sys::tt_addr_opts);
+impl AddrOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AddrOpts {
+        Self::default()
+    }
+    /// Factor of self; default: 1.
+    #[must_use]
+    pub fn beta(mut self, value: impl Into<Scalar>) -> AddrOpts {
+        self.0.set |= sys::TT_ADDR_BETA;
+        self.0.beta = value.into().raw();
+        self
+    }
+    /// Factor of the product; default: 1.
+    #[must_use]
+    pub fn alpha(mut self, value: impl Into<Scalar>) -> AddrOpts {
+        self.0.set |= sys::TT_ADDR_ALPHA;
+        self.0.alpha = value.into().raw();
+        self
+    }
+}
+
+/// Options of `addbmm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AddbmmOpts(pub(crate) sys::tt_addbmm_opts);
+impl AddbmmOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AddbmmOpts {
+        Self::default()
+    }
+    /// Factor of self; default: 1.
+    #[must_use]
+    pub fn beta(mut self, value: impl Into<Scalar>) -> AddbmmOpts {
+        self.0.set |= sys::TT_ADDBMM_BETA;
+        self.0.beta = value.into().raw();
+        self
+    }
+    /// Factor of the products; default: 1.
+    #[must_use]
+    pub fn alpha(mut self, value: impl Into<Scalar>) -> AddbmmOpts {
+        self.0.set |= sys::TT_ADDBMM_ALPHA;
+        self.0.alpha = value.into().raw();
+        self
+    }
+}
+
+/// Options of `cross`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CrossOpts(pub(crate) sys::tt_cross_opts);
+impl CrossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CrossOpts {
+        Self::default()
+    }
+    /// Dimension of the vectors; default: the first of self with size 3.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> CrossOpts {
+        self.0.set |= sys::TT_CROSS_DIM;
+        self.0.dim = value;
         self
     }
 }
@@ -2986,6 +3359,262 @@ impl NormOpts {
     }
 }
 
+/// Options of `aminmax`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AminmaxOpts(pub(crate) sys::tt_aminmax_opts);
+impl AminmaxOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AminmaxOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> AminmaxOpts {
+        self.0.set |= sys::TT_AMINMAX_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> AminmaxOpts {
+        self.0.set |= sys::TT_AMINMAX_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `std_mean`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StdMeanOpts(pub(crate) sys::tt_std_mean_opts);
+impl StdMeanOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> StdMeanOpts {
+        Self::default()
+    }
+    /// Subtracted from the number of elements in the divisor. 0: variance of the population; 1:
+    /// unbiased estimate from a sample; default: 1.0.
+    #[must_use]
+    pub fn correction(mut self, value: f64) -> StdMeanOpts {
+        self.0.set |= sys::TT_STD_MEAN_CORRECTION;
+        self.0.correction = value;
+        self
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> StdMeanOpts {
+        self.0.set |= sys::TT_STD_MEAN_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `nansum`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NansumOpts(pub(crate) sys::tt_nansum_opts);
+impl NansumOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NansumOpts {
+        Self::default()
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> NansumOpts {
+        self.0.set |= sys::TT_NANSUM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// Dtype of the computation and of the result; default: int64 for integers and bool, else that
+    /// of self.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> NansumOpts {
+        self.0.set |= sys::TT_NANSUM_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `nanmean`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NanmeanOpts(pub(crate) sys::tt_nanmean_opts);
+impl NanmeanOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NanmeanOpts {
+        Self::default()
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> NanmeanOpts {
+        self.0.set |= sys::TT_NANMEAN_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// Dtype of the computation and of the result; default: that of self.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> NanmeanOpts {
+        self.0.set |= sys::TT_NANMEAN_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `cov`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CovOpts<'a>(pub(crate) sys::tt_cov_opts, PhantomData<&'a ()>);
+impl<'a> CovOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> CovOpts<'a> {
+        Self::default()
+    }
+    /// Subtracted from the number of observations in the divisor; default: 1.
+    #[must_use]
+    pub fn correction(mut self, value: i64) -> CovOpts<'a> {
+        self.0.set |= sys::TT_COV_CORRECTION;
+        self.0.correction = value;
+        self
+    }
+    /// (m), integers: how often each observation counts; default: none.
+    #[must_use]
+    pub fn fweights(mut self, value: &'a Tensor) -> CovOpts<'a> {
+        self.0.set |= sys::TT_COV_FWEIGHTS;
+        self.0.fweights = value.raw();
+        self
+    }
+    /// (m), floating: how much each observation weighs; default: none.
+    #[must_use]
+    pub fn aweights(mut self, value: &'a Tensor) -> CovOpts<'a> {
+        self.0.set |= sys::TT_COV_AWEIGHTS;
+        self.0.aweights = value.raw();
+        self
+    }
+}
+
+/// Options of `pairwise_distance`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PairwiseDistanceOpts(pub(crate) sys::tt_pairwise_distance_opts);
+impl PairwiseDistanceOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> PairwiseDistanceOpts {
+        Self::default()
+    }
+    /// Order of the norm, as of norm; default: 2.0.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> PairwiseDistanceOpts {
+        self.0.set |= sys::TT_PAIRWISE_DISTANCE_P;
+        self.0.p = value;
+        self
+    }
+    /// Added to the differences; default: 1e-6.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> PairwiseDistanceOpts {
+        self.0.set |= sys::TT_PAIRWISE_DISTANCE_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// Whether the last dimension is kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> PairwiseDistanceOpts {
+        self.0.set |= sys::TT_PAIRWISE_DISTANCE_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `cosine_similarity`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CosineSimilarityOpts(pub(crate) sys::tt_cosine_similarity_opts);
+impl CosineSimilarityOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CosineSimilarityOpts {
+        Self::default()
+    }
+    /// Dimension of the vectors, after broadcasting; default: 1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> CosineSimilarityOpts {
+        self.0.set |= sys::TT_COSINE_SIMILARITY_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Lower bound of the lengths; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> CosineSimilarityOpts {
+        self.0.set |= sys::TT_COSINE_SIMILARITY_EPS;
+        self.0.eps = value;
+        self
+    }
+}
+
+/// Options of `normalize`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NormalizeOpts(pub(crate) sys::tt_normalize_opts);
+impl NormalizeOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NormalizeOpts {
+        Self::default()
+    }
+    /// Order of the norm, as of norm; default: 2.0.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> NormalizeOpts {
+        self.0.set |= sys::TT_NORMALIZE_P;
+        self.0.p = value;
+        self
+    }
+    /// Dimension of the vectors; default: 1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> NormalizeOpts {
+        self.0.set |= sys::TT_NORMALIZE_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Lower bound of the norms; default: 1e-12.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> NormalizeOpts {
+        self.0.set |= sys::TT_NORMALIZE_EPS;
+        self.0.eps = value;
+        self
+    }
+}
+
+/// Options of `cdist`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CdistOpts(pub(crate) sys::tt_cdist_opts);
+impl CdistOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CdistOpts {
+        Self::default()
+    }
+    /// Order of the norm, as of norm; default: 2.0.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> CdistOpts {
+        self.0.set |= sys::TT_CDIST_P;
+        self.0.p = value;
+        self
+    }
+    /// How Euclidean distances are computed; default: "use_mm_for_euclid_dist_if_necessary".
+    #[must_use]
+    pub fn compute_mode(mut self, value: CdistMode) -> CdistOpts {
+        self.0.set |= sys::TT_CDIST_COMPUTE_MODE;
+        self.0.compute_mode = value as i32;
+        self
+    }
+}
+
+/// Options of `pdist`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PdistOpts(pub(crate) sys::tt_pdist_opts);
+impl PdistOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> PdistOpts {
+        Self::default()
+    }
+    /// Order of the norm, as of norm; default: 2.0.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> PdistOpts {
+        self.0.set |= sys::TT_PDIST_P;
+        self.0.p = value;
+        self
+    }
+}
+
 /// Options of `interpolate`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterpolateOpts(pub(crate) sys::tt_interpolate_opts);
@@ -3086,6 +3715,102 @@ impl CumprodOpts {
     pub fn dtype(mut self, value: DType) -> CumprodOpts {
         self.0.set |= sys::TT_CUMPROD_DTYPE;
         self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `diff`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiffOpts<'a>(pub(crate) sys::tt_diff_opts, PhantomData<&'a ()>);
+impl<'a> DiffOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> DiffOpts<'a> {
+        Self::default()
+    }
+    /// Values put before self along dim; default: none.
+    #[must_use]
+    pub fn prepend(mut self, value: &'a Tensor) -> DiffOpts<'a> {
+        self.0.set |= sys::TT_DIFF_PREPEND;
+        self.0.prepend = value.raw();
+        self
+    }
+    /// Values put behind self along dim; default: none.
+    #[must_use]
+    pub fn append(mut self, value: &'a Tensor) -> DiffOpts<'a> {
+        self.0.set |= sys::TT_DIFF_APPEND;
+        self.0.append = value.raw();
+        self
+    }
+}
+
+/// Options of `trapezoid`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TrapezoidOpts(pub(crate) sys::tt_trapezoid_opts);
+impl TrapezoidOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TrapezoidOpts {
+        Self::default()
+    }
+    /// Distance of the points, without x; default: 1.
+    #[must_use]
+    pub fn dx(mut self, value: impl Into<Scalar>) -> TrapezoidOpts {
+        self.0.set |= sys::TT_TRAPEZOID_DX;
+        self.0.dx = value.into().raw();
+        self
+    }
+    /// Dimension to integrate along; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> TrapezoidOpts {
+        self.0.set |= sys::TT_TRAPEZOID_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `cumulative_trapezoid`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CumulativeTrapezoidOpts(pub(crate) sys::tt_cumulative_trapezoid_opts);
+impl CumulativeTrapezoidOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CumulativeTrapezoidOpts {
+        Self::default()
+    }
+    /// Distance of the points, without x; default: 1.
+    #[must_use]
+    pub fn dx(mut self, value: impl Into<Scalar>) -> CumulativeTrapezoidOpts {
+        self.0.set |= sys::TT_CUMULATIVE_TRAPEZOID_DX;
+        self.0.dx = value.into().raw();
+        self
+    }
+    /// Dimension to integrate along; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> CumulativeTrapezoidOpts {
+        self.0.set |= sys::TT_CUMULATIVE_TRAPEZOID_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `vander`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VanderOpts(pub(crate) sys::tt_vander_opts);
+impl VanderOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> VanderOpts {
+        Self::default()
+    }
+    /// Number of columns; default: n.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> VanderOpts {
+        self.0.set |= sys::TT_VANDER_N;
+        self.0.N = value;
+        self
+    }
+    /// Whether the power 0 is the first column; default: false.
+    #[must_use]
+    pub fn increasing(mut self, value: bool) -> VanderOpts {
+        self.0.set |= sys::TT_VANDER_INCREASING;
+        self.0.increasing = value as i32;
         self
     }
 }

@@ -322,6 +322,29 @@ impl Indexing {
     }
 }
 
+/// How Euclidean distances are computed: by one product of matrices, which is faster for many rows,
+/// or by differences, which is more precise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum CdistMode {
+    UseMmForEuclidDistIfNecessary = 0,
+    UseMmForEuclidDist = 1,
+    DonotUseMmForEuclidDist = 2,
+}
+impl CdistMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<CdistMode> {
+        Some(match raw {
+            0 => CdistMode::UseMmForEuclidDistIfNecessary,
+            1 => CdistMode::UseMmForEuclidDist,
+            2 => CdistMode::DonotUseMmForEuclidDist,
+            _ => return None,
+        })
+    }
+}
+
 /// On which side of equal elements a value is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
