@@ -30,8 +30,8 @@
    callback fails the call with TT_CALLBACK (one that leaves an allocator: TT_OOM); one that leaves
    drop, a deleter, free or a logger is caught and dropped.
 
-   Stack. A call needs up to 128 kB of the calling thread's stack: convolutions about 80, pooling
-   and interpolation up to 60, all others less than 64.
+   Stack. A call needs up to 64 kB of the calling thread's stack, in addition to what its callbacks
+   need. tt's own threads have stacks of their own.
 
    The comment before a function describes it; the bindings share these texts. In them
    @null NAME: …  the parameter NAME, the output *NAME or what is `returned` may be NULL

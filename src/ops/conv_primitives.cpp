@@ -46,6 +46,13 @@ static TensorRef zero_run(int64_t n, const Conv& c) {
   if (zeros->numel) fill_elements(*zeros, 0);
   return zeros;
 }
+// Makes rooms of `bytes` each for the threads of the pool; none for 0 bytes.
+static Workspace room_for_threads(Rooms* rooms, int64_t bytes, const Conv& c) {
+  const int64_t size = build_rooms(rooms, bytes, bytes ? pool_threads(ctx().rt->pool) : 1);
+  Workspace memory(size, c.device);
+  rooms->memory = memory.data();
+  return memory;
+}
 template <class Plan> static void set_weight_strides(Plan* p, const Tensor& w) {
   p->w_co = w.stride(0);
   p->w_ci = w.stride(1);
@@ -82,6 +89,8 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   TensorRef zeros = zero_run(conv_zero_items(plan), c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
   Workspace images(conv_image_bytes(plan, out->item_size()), c.device);
+  const Workspace rooms =
+      room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
   set_weight_strides(&plan, *w);
   plan.src = src->data;
   plan.weight = w->data;
@@ -107,6 +116,7 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   if (width) x = padded_rows(c, *x, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
+  const Workspace rooms = room_for_threads(&plan.rooms, plan.depthwise ? 0 : kConvEdgeRoom, c);
   set_weight_strides(&plan, *out);
   plan.src = x->data;
   plan.y = y->data;

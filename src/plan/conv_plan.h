@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/arith.h"
+#include "plan/rooms.h"
 #include "plan/stages.h"
 
 namespace TT_NS {
@@ -56,6 +57,10 @@ constexpr int64_t kConvTaps = 12;         // taps added in one pass
 constexpr int64_t kConvDepth = 768;       // terms of a column added in one pass
 constexpr int64_t kConvCols = 32;         // columns are packed in multiples of this
 constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's gradient adds
+// Bytes of rooms: the sums of a unit of kConvPlanes, and a vector behind each column; a chunk of two
+// vectors per pixel.
+constexpr int64_t kConvPlaneRoom = (kConvPlaneBytes + 64) * kConvCols;
+constexpr int64_t kConvEdgeRoom = kConvChunk * 128;
 
 // The algorithm of a convolution, chosen by pick_conv_path(); kernels/cpu/conv/conv.cpp has a
 // struct per path. A phase is the set of result pixels whose windows see the same taps: all pixels
@@ -79,6 +84,7 @@ struct ConvPixels {
 // Stage 0: [groups][column blocks]. Stage 1: [pixel blocks][groups][column blocks]. One phase.
 struct ConvPlanes {
   ConvBlocks blocks;
+  Rooms rooms;  // kConvPlaneRoom
 };
 // No stage 0. Stage 1: [phases][groups][column blocks][parts].
 struct ConvColumns {
@@ -140,6 +146,7 @@ struct ConvWeightPlan {
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
   bool depthwise;
+  Rooms rooms;  // kConvEdgeRoom; none if depthwise
   const char* src;
   const char* y;
   char* dst;

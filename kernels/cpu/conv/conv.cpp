@@ -20,6 +20,7 @@
 #include "kernels/cpu/conv/conv_tile.h"
 #include "kernels/cpu/conv/pack_weight.h"
 #include "kernels/cpu/conv/scatter.h"
+#include "kernels/cpu/simd/room.h"
 #include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
@@ -72,10 +73,15 @@ template <class T> struct PlanePath {
   const ConvPlan& p;
   const Phase phase;
   ConvTile<T> tile;
-  alignas(64) T sums[(kConvPlaneBytes / sizeof(T) + kL) * kConvCols];  // [rows][kConvCols]
+  const Room room;
+  T* const sums;  // [rows][kConvCols]
 
   PlanePath(const ConvPlan& plan, int64_t group, int64_t col_block)
-      : p(plan), phase(plan, 0), tile(plan, phase, group) {
+      : p(plan),
+        phase(plan, 0),
+        tile(plan, phase, group),
+        room(plan.planes.rooms),
+        sums(room.as<T>()) {
     tile.col_begin = col_block * kConvCols;
     tile.col_end = min(tile.col_begin + kConvCols, tile.cols);
     tile.aside = sums;

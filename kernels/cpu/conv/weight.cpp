@@ -9,6 +9,7 @@
 // for each tap, by chunks of kConvChunk pixels. Stage 0 makes the sums of each split of the pixels,
 // stage 1 adds the splits and writes them in the weight's layout.
 #include "kernels/cpu/conv/indirection.h"
+#include "kernels/cpu/simd/room.h"
 
 TT_ISA_BEGIN
 
@@ -86,7 +87,8 @@ template <class T> struct WeightUnit {
   // The pixels of y: whole columns, then the edge; of all pixels, then of those that are no
   // padding.
   const T *all_y[2][kConvChunk + kConvSlack], *inside_y[2][kConvChunk + kConvSlack];
-  alignas(64) T edge[kConvChunk * kConvNr<T>];  // the last columns of y, filled up with zeros
+  const Room room;
+  T* const edge;  // [kConvChunk][kConvNr]: the last columns of y, filled up with zeros
 
   WeightUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
       : p(plan),
@@ -96,7 +98,9 @@ template <class T> struct WeightUnit {
         y_row(cols * p.s.groups),
         y(reinterpret_cast<const T*>(p.y) + group * cols),
         sums(reinterpret_cast<T*>(p.sums) +
-             (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld) {}
+             (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld),
+        room(p.rooms),
+        edge(room.as<T>()) {}
 
   // Whether a tile of y's last w columns can be read in place, as one or two vectors.
   static bool whole(int64_t w) { return w >= kConvNr<T> || w == kLanes<T>; }

@@ -72,8 +72,8 @@ template <class T> TT_NOINLINE void fill_taps(const ResizePlan& p, int d) {
 
 // ---- rows ----
 
-constexpr int64_t kSpan = 2048;  // columns of x at a time
-constexpr int64_t kOut = 1024;   // columns of y at a time
+template <class T> constexpr int64_t kSpan = 8192 / sizeof(T);  // columns of x at a time
+template <class T> constexpr int64_t kOut = 4096 / sizeof(T);   // columns of y at a time
 // x is prefetched this many bytes ahead: its rows are too short for the hardware prefetcher.
 constexpr int64_t kAhead = 4096;
 constexpr int64_t kRoom = 32;  // elements that may be read behind a row of x
@@ -101,9 +101,9 @@ template <class T> struct Columns {
   int64_t origin, n;
   // For each vector of y: the first element of x that it reads, or -1 if it reads beyond two
   // vectors from there.
-  int64_t base[kOut / L];
+  int64_t base[kOut<T> / L];
   // For each column: its two elements, relative to that first one.
-  alignas(64) int32_t near[kOut], far[kOut];
+  alignas(64) int32_t near[kOut<T>], far[kOut<T>];
 
   void set(const Taps<T>& t, int64_t o1, int64_t columns, int64_t from, bool interpolates) {
     low = t.low + o1;
@@ -177,7 +177,7 @@ template <class T> struct Rows {
   const bool linear, stream;
   int64_t picked_row[2];  // picked[row % 2] is of this row of x; -1: of none
   Columns<T> columns;
-  alignas(64) T x[kSpan + kRoom], picked[2][kOut], y[kOut];
+  alignas(64) T x[kSpan<T> + kRoom], picked[2][kOut<T>], y[kOut<T>];
 
   explicit Rows(const ResizePlan& q)
       : p(q),
@@ -186,7 +186,7 @@ template <class T> struct Rows {
         all_columns(q, 1),
         linear(q.mode == kResizeLinear),
         stream(worth_streaming(q.n * q.c * q.out[0] * q.out[1] * item) && is_line_aligned(q.y)) {
-    for (int64_t i = 0; i < kSpan + kRoom; i++) x[i] = 0;
+    for (int64_t i = 0; i < kSpan<T> + kRoom; i++) x[i] = 0;
   }
 
   // Returns row `row` of x resized to the columns of y; they read `width` elements.
@@ -224,8 +224,8 @@ template <class T> struct Rows {
     const int64_t to = min(from + p.rows, p.out[0]);
     for (int64_t o1 = 0; o1 < p.out[1]; o1 += columns.n) {
       const int64_t origin = all_columns.low[o1];
-      int64_t n = min(p.out[1] - o1, kOut);
-      while (all_columns.high[o1 + n - 1] - origin >= kSpan) n = (n + 1) / 2;
+      int64_t n = min(p.out[1] - o1, kOut<T>);
+      while (all_columns.high[o1 + n - 1] - origin >= kSpan<T>) n = (n + 1) / 2;
       columns.set(all_columns, o1, n, origin, linear);
       picked_row[0] = picked_row[1] = -1;
       for (int64_t o = from; o < to; o++)
@@ -257,7 +257,7 @@ template <class T> struct Pixels {
   const int64_t item;
   const Taps<T> rows, columns;
   const bool linear;
-  alignas(64) T x[4][kOut], y[kOut];
+  alignas(64) T x[4][kOut<T>], y[kOut<T>];
 
   explicit Pixels(const ResizePlan& q)
       : p(q),
@@ -288,7 +288,7 @@ template <class T> struct Pixels {
     const int64_t to = min(from + p.rows, p.out[0]);
     for (int64_t o = from; o < to; o++)
       for (int64_t o1 = 0; o1 < p.out[1]; o1++)
-        for (int64_t c = 0; c < p.c; c += kOut) pixel(image, o, o1, c, min(p.c - c, kOut));
+        for (int64_t c = 0; c < p.c; c += kOut<T>) pixel(image, o, o1, c, min(p.c - c, kOut<T>));
   }
 };
 

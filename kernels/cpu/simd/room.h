@@ -1,0 +1,38 @@
+// A room of a plan's Rooms, for as long as the object lives.
+#pragma once
+
+#include "base/os.h"
+#include "kernels/cpu/simd/isa.h"
+#include "plan/rooms.h"
+
+TT_ISA_BEGIN
+
+class Room {
+ public:
+  // The plan is const to kernels, but for which rooms are taken.
+  explicit Room(const Rooms& rooms) : rooms_(const_cast<Rooms&>(rooms)) {
+    while (!take()) cpu_pause();
+  }
+  ~Room() { __atomic_fetch_and(word(), ~bit(), __ATOMIC_RELEASE); }
+  Room(const Room&) = delete;
+
+  template <class T> T* as() const {
+    return reinterpret_cast<T*>(rooms_.memory + number_ * rooms_.bytes);
+  }
+
+ private:
+  uint64_t* word() const { return &rooms_.taken[number_ / 64]; }
+  uint64_t bit() const { return uint64_t(1) << number_ % 64; }
+  bool take() {
+    for (number_ = 0; number_ < rooms_.n; number_++) {
+      if (__atomic_load_n(word(), __ATOMIC_RELAXED) & bit()) continue;
+      if (!(__atomic_fetch_or(word(), bit(), __ATOMIC_ACQUIRE) & bit())) return true;
+    }
+    return false;
+  }
+
+  Rooms& rooms_;
+  int64_t number_ = 0;
+};
+
+TT_ISA_END
