@@ -8,6 +8,7 @@ from codegen.model.checks import DeclError, check_types
 KEYS = {  # language -> key -> type of its value
     "python": {
         "name": str,
+        "doc": str,
         "property": bool,
         "aliases": list,
         "parameters": dict,

@@ -339,8 +339,9 @@ class Plain:
     # ---- text ----
 
     def doc(self):
-        if "doc" in self.form:
-            return self.form["doc"]
+        own = self.form.get("doc") or self.functions.get(self.fn.name, "doc")
+        if own:
+            return own
         is_address = isinstance(self.fn.returns, Pointer) and self.fn.returns != TEXT
         return docs.described(self.fn.doc, "0" if is_address else "None", exception, self.optional)
 

@@ -155,8 +155,8 @@ struct GeluBackward {
   }
 };
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants are in two parts; beyond `end`
-// the gate is 0 or 1.
+// (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = x (k + c x^2). The constants are in two parts; beyond
+// `end` the gate is 0 or 1.
 template <class T> struct GeluConstants;
 template <> struct GeluConstants<float> {
   static constexpr float k = 0x1.988454p+0f, k_low = -0x1.857936p-25f;

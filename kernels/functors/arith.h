@@ -74,8 +74,8 @@ struct DivTrunc {
   }
 };
 
-// Floats as Python's //: the quotient that matches the sign-corrected remainder, so that it is exact
-// near integers.
+// Floats as Python's //: the quotient that matches the sign-corrected remainder, so that it is
+// exact near integers.
 struct DivFloor {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsInt<T>) {

@@ -26,8 +26,8 @@ template <class R> TT_FN Complex<R> operator-(Complex<R> a, Complex<R> b) {
   return {a.re - b.re, a.im - b.im};
 }
 template <class R> TT_FN Complex<R> operator-(Complex<R> a) { return {-a.re, -a.im}; }
-// -x, by flipping the sign bit. gcc 12 fuses a vectorised pair of a - b * c and a + b * c into one fmaddsub even
-// where contraction is off, but not a pair of sums.
+// -x, by flipping the sign bit. gcc 12 fuses a vectorised pair of a - b * c and a + b * c into one
+// fmaddsub even where contraction is off, but not a pair of sums.
 TT_FN float flipped(float x) {
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, x) ^ 0x80000000u);
 }

@@ -118,9 +118,8 @@ class TensorFacts:
         return bool(quick.tt_tensor_requires_grad(self))
 
     def _set_data(self, source: Tensor) -> None:
-        """Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf
-        stay valid. A graph that needs the leaf in its former shape, dtype or device fails
-        with AutogradError in backward."""
+        """Replaces the storage, shape and dtype of a leaf by those of source. A graph that needs
+        the leaf in its former shape, dtype or device fails with AutogradError in backward."""
         from ._convert import optional_tensor  # which needs Tensor
         call("tt_tensor_set_data", self, optional_tensor(source, "_set_data", "source"))
 

@@ -156,8 +156,10 @@ def torch_save(path: str | bytes | os.PathLike[str], tensors: StateDictHandle,
 def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Tensor | Sequence[Tensor | None]
              | None = None, retain_graph: bool | None = None, create_graph: bool | None = None,
              inputs: Tensor | Sequence[Tensor] | None = None) -> None:
-    """Computes the gradients of several tensors at once and adds them to those of the leaves.
-    gradients[i] is that of tensors[i]. If `grad_tensors` is None: all are 1."""
+    """Computes the gradients of tensors and adds them to the .grad of the leaves.
+    grad_tensors[i] is the gradient of tensors[i], None: 1. retain_graph: keeps the graph for
+    another backward, by default as create_graph, which records the computation of the
+    gradients. inputs: the tensors that receive gradients, by default all leaves."""
     tensors = several(tensors)
     grad_tensors = several(grad_tensors)
     inputs = several(inputs)
@@ -193,16 +195,16 @@ def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Registers a callback that sees the gradient of self before it is accumulated or passed on,
-    and may replace it. Returns the id of the hook, which removes it later."""
+    """Registers a function that sees the gradient of self before it is accumulated or passed on,
+    and may replace it. Returns a handle whose remove() unregisters it."""
     number = c_int64()
     call("tt_register_hook", self, *registered(tt_grad_hook, hook), byref(number))
     return HookHandle(lambda: call("tt_remove_hook", self, number))
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> HookHandle:
-    """Registers a callback that sees a leaf after a gradient has been accumulated into it.
-    Returns the id of the hook."""
+    """Registers a function that sees a leaf after a gradient has been accumulated into it.
+    Returns a handle whose remove() unregisters it."""
     number = c_int64()
     call("tt_register_accumulate_hook", self, *registered(tt_accumulate_hook, hook), byref(number))
     return HookHandle(lambda: call("tt_remove_hook", self, number))
@@ -352,8 +354,8 @@ class NodeHandle(Handle):
 
     def register_prehook(self, fn: Callable[[tuple[Tensor | None, ...]],
                                             tuple[Tensor | None, ...] | None]) -> HookHandle:
-        """Registers a callback that sees the gradients of the operator's outputs before its
-        formula runs, and may replace them."""
+        """Registers a function that sees the gradients of the operator's outputs before its
+        formula runs, and may replace them. Returns a handle whose remove() unregisters it."""
         number = c_int64()
         call("tt_node_register_hook", self, c_int32(1), *registered(tt_node_hook, fn),
              byref(number))
@@ -361,8 +363,8 @@ class NodeHandle(Handle):
 
     def register_hook(self, fn: Callable[[tuple[Tensor | None, ...]],
                                          tuple[Tensor | None, ...] | None]) -> HookHandle:
-        """Registers a callback that sees the gradients of the operator's inputs after its
-        formula has run, and may replace them."""
+        """Registers a function that sees the gradients of the operator's inputs after its
+        formula has run, and may replace them. Returns a handle whose remove() unregisters it."""
         number = c_int64()
         call("tt_node_register_hook", self, c_int32(0), *registered(tt_node_hook, fn),
              byref(number))

@@ -24,16 +24,16 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
-class Library(ctypes.CDLL):
-    """libtt. A call releases the interpreter lock.
-
-    Functions have result types but no argument types: callers pass ctypes objects of the right
-    types. ctypes would convert each of them once more, which takes 200 ns a call.
+class Functions:
+    """The functions of libtt. They have result types but no argument types: callers pass ctypes
+    objects of the right types. ctypes would convert each once more, which takes 200 ns a call.
     """
+
+    _name: str
 
     def __getattr__(self, name: str) -> Any:
         try:
-            function = super().__getattr__(name)
+            function = super().__getattr__(name)  # type: ignore[misc]
         except AttributeError:
             if not name.startswith("tt_"):
                 raise
@@ -44,10 +44,12 @@ class Library(ctypes.CDLL):
         return function
 
 
-class QuickLibrary(Library):
-    """libtt. A call keeps the interpreter lock: for functions that neither wait nor compute."""
+class Library(Functions, ctypes.CDLL):
+    """libtt. A call releases the interpreter lock."""
 
-    _func_flags_ = ctypes.PyDLL._func_flags_
+
+class QuickLibrary(Functions, ctypes.PyDLL):
+    """libtt. A call keeps the interpreter lock: for functions that neither wait nor compute."""
 
 
 def candidates() -> list[tuple[str, str]]:

@@ -23,7 +23,8 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Accepts float32, the default dtype, which cannot be changed. Give functions a dtype instead."""
+    """Accepts float32, the default dtype, which cannot be changed. Give functions a dtype
+    instead."""
     if d is not float32:
         raise UnimplementedError(
             f"set_default_dtype: d is {d}: the default dtype is always tt.float32; "

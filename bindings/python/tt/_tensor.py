@@ -486,7 +486,7 @@ class Tensor(Arithmetic):
         h = TensorHandle()
         if type(key) is int and INT_MIN <= key <= INT_MAX:
             i = SMALL[key] if 0 <= key < 64 else c_int64(key)
-            if tensor_select(local.ctx, self, FIRST_DIM, i, byref(h)):
+            if tensor_select(local.ctx, self._as_parameter_, FIRST_DIM, i, byref(h)):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to

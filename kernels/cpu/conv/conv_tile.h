@@ -1,4 +1,5 @@
-// ConvTile: a block of result pixels (rows) of one phase and group, to which taps are added. A term is
+// ConvTile: a block of result pixels (rows) of one phase and group, to which taps are added. A term
+// is
 // one position of the summed dimension: a channel of a tap.
 #pragma once
 
@@ -30,8 +31,8 @@ struct Phase {
       pixels *= of.count;
     }
   }
-  // Sets *out to what tap k of dimension d adds to source coordinates; false: it reads nothing in this
-  // phase.
+  // Sets *out to what tap k of dimension d adds to source coordinates; false: it reads nothing in
+  // this phase.
   TT_INLINE bool shift(const ConvPlan& p, int d, int64_t k, int64_t* out) const {
     if (p.mode == kConvForward) {
       *out = k * p.s.dil[d] - p.gather.pad[d];

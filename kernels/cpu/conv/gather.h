@@ -1,5 +1,5 @@
-// The micro-kernel of convolutions: rows that are read through addresses, times packed panels of the
-// weight.
+// The micro-kernel of convolutions: rows that are read through addresses, times packed panels of
+// the weight.
 #pragma once
 
 #include "kernels/cpu/conv/indirection.h"

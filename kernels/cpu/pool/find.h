@@ -31,8 +31,8 @@ TT_INLINE bool is_empty(const Window& h, const Window& w) {
   return (h.begin >= h.end) | (w.begin >= w.end);
 }
 
-// Updates the largest element so far and its position with another one; parts of a window may come in
-// any order. A position < 0 means none.
+// Updates the largest element so far and its position with another one; parts of a window may come
+// in any order. A position < 0 means none.
 template <class T> TT_INLINE void join_position(T v, int64_t at, T* best, int64_t* best_at) {
   const bool before = at < *best_at;
   const bool wins =
@@ -242,8 +242,8 @@ template <class T> struct Finder {
     }
   }
 
-  // Results [o1, o1 + n) of row o of a tile, n <= kFound: a single one, or as many as span kPoolSpan
-  // columns.
+  // Results [o1, o1 + n) of row o of a tile, n <= kFound: a single one, or as many as span
+  // kPoolSpan columns.
   TT_NOINLINE void find(const T* x, const PoolTile& t, int64_t o, int64_t o1, int64_t n) {
     if (p.run.stage == 1)
       return join_parts(p, (t.image * p.out[0] + o) * p.out[1] + o1, n, top, at);

@@ -129,8 +129,8 @@ template <class T, class Op> TT_NOINLINE void join_columns(T* TT_RESTRICT y, con
   }
 }
 
-// Adjacent windows of 2 x 2 over rows a and b: computes results [j, n), N at a time, and returns the
-// first of the rest, which are fewer than N.
+// Adjacent windows of 2 x 2 over rows a and b: computes results [j, n), N at a time, and returns
+// the first of the rest, which are fewer than N.
 template <class T, int N>
 TT_INLINE int64_t halve_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
   using V = typename Halves<T, N>::Whole;
@@ -175,7 +175,8 @@ template <class T, class Op> struct Planes {
     return p.x + ((plane * p.in[0] + r) * p.in[1] + from) * item;
   }
 
-  // d = the rows of window h joined, columns [from, from + n) of x; the identity if there are no rows.
+  // d = the rows of window h joined, columns [from, from + n) of x; the identity if there are no
+  // rows.
   // onto: joined with d, too.
   TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d,
                              bool onto) {
@@ -246,8 +247,8 @@ template <class T, class Op> struct Planes {
     }
   }
 
-  // Column o1 of a tile, whose window is wider than kPoolSpan: its pieces are joined onto each other,
-  // like rows.
+  // Column o1 of a tile, whose window is wider than kPoolSpan: its pieces are joined onto each
+  // other, like rows.
   TT_NOINLINE void wide(const PoolTile& t, int64_t o1) {
     const Window w = window_part(p, 1, o1, t.part);
     const int64_t piece = w.step > kPoolSpan ? w.step : kPoolSpan / w.step * w.step;

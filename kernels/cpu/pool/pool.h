@@ -43,8 +43,8 @@ PoolColumns pool_columns(const PoolPlan& p, int64_t o1, int64_t n) noexcept;
 int64_t columns_that_fit(const PoolPlan& p, int64_t o1, int64_t right, int64_t max_n) noexcept;
 // The windows of dimension d that may cover elements of [from, to).
 PoolRange windows_over(const PoolPlan& p, int d, int64_t from, int64_t to) noexcept;
-// Stores the maxima of results [r, r + n), of `item` bytes each, and their positions `at`: in `parts`
-// for the next stage, or in y and index.
+// Stores the maxima of results [r, r + n), of `item` bytes each, and their positions `at`: in
+// `parts` for the next stage, or in y and index.
 void store_maxima(const PoolPlan& p, int64_t part, int64_t r, int64_t n, const void* best,
                   int64_t item, const int64_t* at) noexcept;
 // Zeroes the first n of the `pixel_bytes` of each pixel of a tile.

@@ -212,8 +212,8 @@ template <class T> struct Shares {
     else scatter(n, at, to - from);
   }
 
-  // slide: stride 1; scatter: other strides. A column gets its shares in the order of the windows, that
-  // is, from the last tap on. `at`: the first column of the first window.
+  // slide: stride 1; scatter: other strides. A column gets its shares in the order of the windows,
+  // that is, from the last tap on. `at`: the first column of the first window.
   TT_NOINLINE void slide(int64_t n, int64_t at, int64_t width) {
     const T* s = share + kTaps - (at + p.kernel[1] - 1);
     for (int64_t j = n; j < width + kTaps; j++) share[kTaps + j] = 0;

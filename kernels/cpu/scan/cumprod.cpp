@@ -3,9 +3,10 @@
 //
 // Rounding must not depend on how the work is cut, so chunks cannot simply be multiplied and
 // combined: that is only right while every product on the way is a normal number. So stage 0
-// multiplies each chunk and keeps bounds of the sizes of its factors and products. Stage 1 goes over
-// the chunks in order; where the bounds prove that nothing overflows or underflows, it takes the
-// chunk's product, else it computes the chunk's results at once (kDone). Stage 2 computes the rest.
+// multiplies each chunk and keeps bounds of the sizes of its factors and products. Stage 1 goes
+// over the chunks in order; where the bounds prove that nothing overflows or underflows, it takes
+// the chunk's product, else it computes the chunk's results at once (kDone). Stage 2 computes the
+// rest.
 #include "kernels/cpu/scan/product_lanes.h"
 
 TT_ISA_BEGIN
@@ -93,7 +94,8 @@ TT_INLINE void halve(Group* g, int64_t n) {
   }
 }
 
-// Adds a block to a part: `by` is the product of its factors, whose sizes are in [smallest, largest].
+// Adds a block to a part: `by` is the product of its factors, whose sizes are in [smallest,
+// largest].
 TT_INLINE void add_block(Part<double>* p, double by, double smallest, double largest) {
   const double before = __builtin_fabs(p->product);
   p->smallest = smaller(p->smallest, smallest);
@@ -115,7 +117,8 @@ TT_INLINE void add_block(Part<double>* p, double by, double smallest, double lar
   }
 }
 
-// Adds a block of n columns to their parts. Lane l of group g belongs to column (g * kWays + l) % n.
+// Adds a block of n columns to their parts. Lane l of group g belongs to column (g * kWays + l) %
+// n.
 template <class V> TT_NOINLINE void add_columns(Part<double>* parts, const V* v, int64_t n) {
   double product[kNarrowProducts], smallest[kNarrowProducts], largest[kNarrowProducts];
   for (int64_t j = 0; j < n; j++) product[j] = smallest[j] = largest[j] = 1;
@@ -236,8 +239,8 @@ TT_INLINE How pass(const Part<C128>& p, C128* product) {
 
 // ---- runs ----
 
-// go_on() for normal products: runs are multiplied by themselves first, so that they do not wait for
-// each other.
+// go_on() for normal products: runs are multiplied by themselves first, so that they do not wait
+// for each other.
 template <class V, class A> TT_INLINE A go_on_in_runs(A product, V* v, int64_t step, int64_t n) {
   int64_t i = 0;
   for (; i + kWays <= n; i += kWays) {
@@ -317,7 +320,8 @@ template <class V, class A> struct Cumprod {
   }
   V* out(int64_t row) const { return reinterpret_cast<V*>(p.out + at + row * p.inner * item); }
 
-  // Loads narrow rows to v, calls f(rows), stores them. Runs of kWays rows are within blocks of take().
+  // Loads narrow rows to v, calls f(rows), stores them. Runs of kWays rows are within blocks of
+  // take().
   template <class F> TT_INLINE void for_rows(const F& f) {
     const int64_t block_rows = kBuffer / 2 / narrow / kWays * kWays;
     for (int64_t i = 0; i < steps; i += block_rows) {
@@ -377,8 +381,8 @@ template <class V, class A> struct Cumprod {
     }
   }
 
-  // Stage 1 of the chunk, given the product before it: leaves the starts for stage 2, or computes the
-  // chunk. If the plan has one unit (alone), it first does stage 0, unless that proves nothing.
+  // Stage 1 of the chunk, given the product before it: leaves the starts for stage 2, or computes
+  // the chunk. If the plan has one unit (alone), it first does stage 0, unless that proves nothing.
   TT_INLINE void find_start(A* product) {
     Part<A>* const part = parts();
     A next[kNarrowProducts];

@@ -1,16 +1,16 @@
 // cumsum along any dimension of a contiguous array.
 //   in, out: (outer, dim, inner); sums: [outer][n_chunks][inner] RunningSum
 //
-// A long dim is cut into chunks: stage 0 sums each chunk, stage 1 adds the sums of the chunks before
-// to its own cumulative sums.
+// A long dim is cut into chunks: stage 0 sums each chunk, stage 1 adds the sums of the chunks
+// before to its own cumulative sums.
 #include "kernels/cpu/simd/row_primitives.h"
 #include "kernels/cpu/simd/running_sum.h"
 #include "plan/scan_plan.h"
 
 TT_ISA_BEGIN
 
-// Cumulative sums of n elements, `step` apart. Each run of 16 is summed by itself, then added to the
-// sum; the rest one by one.
+// Cumulative sums of n elements, `step` apart. Each run of 16 is summed by itself, then added to
+// the sum; the rest one by one.
 constexpr int64_t kScanRun = 16, kScanBlock = 256;
 template <class V>
 TT_INLINE void scan_run(RunningSum<V>* sum, const V* in, V* out, int64_t step, int64_t n) {

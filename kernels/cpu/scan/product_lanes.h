@@ -1,5 +1,5 @@
-// Cumulative products in four lanes: real numbers in double, integers modulo 2^64, complex numbers as
-// separate real and imaginary parts.
+// Cumulative products in four lanes: real numbers in double, integers modulo 2^64, complex numbers
+// as separate real and imaginary parts.
 #pragma once
 
 #include "kernels/cpu/simd/row_primitives.h"
@@ -7,8 +7,8 @@
 
 TT_ISA_BEGIN
 
-// Stored as V, multiplied as A: products of float32 may leave the range of float32 on the way, as in
-// PyTorch.
+// Stored as V, multiplied as A: products of float32 may leave the range of float32 on the way, as
+// in PyTorch.
 template <class V, class A> TT_INLINE A times(A a, V v) { return a * A(v); }
 template <> TT_INLINE uint64_t times(uint64_t a, int64_t v) { return a * uint64_t(v); }
 template <class R> TT_INLINE C128 times_complex(C128 a, Complex<R> v) {
@@ -120,7 +120,8 @@ TT_INLINE D4 up(D4 v) { return pick<4, 0, 1, 2>(v, all(1)); }
 TT_INLINE D4 up_two(D4 v) { return pick<4, 5, 0, 1>(v, all(1)); }
 TT_INLINE D4 last(D4 v) { return pick<3, 3, 3, 3>(v, v); }
 
-// Four contiguous values of each of four blocks, `apart` elements apart. x[k]: value k of the blocks.
+// Four contiguous values of each of four blocks, `apart` elements apart. x[k]: value k of the
+// blocks.
 TT_INLINE D4 two(const C128* p) { return loaded<D4>(p); }
 TT_INLINE D4 two(const C64* p) { return widened(loaded<S4>(p)); }
 TT_INLINE void put_two(C128* p, D4 v) { put(p, v); }
@@ -156,8 +157,8 @@ template <class V> TT_INLINE void put_across(V* p, int64_t apart, const Z4* x) {
 
 // ---- factors ----
 
-// Multiplies on: replaces n factors, `step` apart, by their cumulative products from `product` on, and
-// returns the last one.
+// Multiplies on: replaces n factors, `step` apart, by their cumulative products from `product` on,
+// and returns the last one.
 template <class V, class A> TT_INLINE A go_on(A product, V* v, int64_t step, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     product = times(product, v[i * step]);
@@ -165,8 +166,8 @@ template <class V, class A> TT_INLINE A go_on(A product, V* v, int64_t step, int
   }
   return product;
 }
-// A product of 0 times finite factors stays 0: only the signs of its parts change. Stops at the first
-// factor that is not finite and returns its index.
+// A product of 0 times finite factors stays 0: only the signs of its parts change. Stops at the
+// first factor that is not finite and returns its index.
 TT_INLINE uint32_t bits_of(float x) { return bit_cast<uint32_t>(x); }
 TT_INLINE uint64_t bits_of(double x) { return bit_cast<uint64_t>(x); }
 template <class R>
@@ -211,8 +212,8 @@ TT_INLINE void go_on_strip(A* product, const V* in, V* out, int64_t pitch, int64
   }
   for (int g = 0; g < kGroups; g++) put_four(product + 4 * g, group[g]);
 }
-// Products in memory. Parts of complex numbers are separate arrays: gcc 12 would store Z4 as two vectors
-// and read it as one.
+// Products in memory. Parts of complex numbers are separate arrays: gcc 12 would store Z4 as two
+// vectors and read it as one.
 template <class F, int64_t kN> struct Held {
   F v[kN];
   TT_INLINE F get(int64_t k) const { return v[k]; }
@@ -240,7 +241,8 @@ TT_INLINE void go_on_rows(A* product, const V* in, V* out, int64_t pitch, int64_
     }
   for (int64_t g = 0; g < groups; g++) put_four(product + 4 * g, held.get(g));
 }
-// n <= kRowTile columns. A column is computed by the same instructions however a row is cut into tiles
+// n <= kRowTile columns. A column is computed by the same instructions however a row is cut into
+// tiles
 // of whole cache lines: a strip is no longer than a line, and only the last tile has a rest.
 template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* in, V* out,
                                                            int64_t pitch, int64_t rows, int64_t n,
@@ -259,7 +261,8 @@ template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* 
     }
 }
 
-// kQuads x 4 blocks of kCumprodBlock rows of n columns. before: [kQuads][4][n], the product before each
+// kQuads x 4 blocks of kCumprodBlock rows of n columns. before: [kQuads][4][n], the product before
+// each
 // block. kN: n, or 0 for any.
 template <int kQuads, int kN, class V>
 TT_NOINLINE void go_on_blocks(const C128* before, const V* in, V* out, int64_t n) {

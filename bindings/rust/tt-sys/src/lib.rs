@@ -7,8 +7,8 @@
 use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
 
-/// The version of the headers that this crate was made from. It needs a library of the same major and
-/// minor version.
+/// The version of the headers that this crate was made from. It needs a library of the same major
+/// and minor version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 macro_rules! handles {

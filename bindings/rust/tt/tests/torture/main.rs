@@ -1,5 +1,6 @@
 //! Does at random what safe code can do, on several threads over shared tensors, nodes, generators
-//! and state dicts, with modules, optimizers and schedulers of their own, and in closures that go on
+//! and state dicts, with modules, optimizers and schedulers of their own, and in closures that go
+//! on
 //! from the inside: hooks, functions, operators, traces, polls, drops. Calls may fail; none may end
 //! the process (the README runs it on a libtt with sanitizers). TT_TORTURE=seed,seconds,threads.
 #![forbid(unsafe_code)]
