@@ -161,6 +161,203 @@ typedef struct tt_optim_adagrad_opts {
 tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
                            const tt_optim_adagrad_opts *opts, tt_optimizer **out);
 
+/* Adadelta (Zeiler 2012): scales the gradient g to the size of the updates so far. s and a are
+   running averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) * g.
+   Then p -= lr * d.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: factor of each update
+     rho: decay rate of s and a, in [0, 1]
+     eps: added to s and a for numerical stability
+     weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_adadelta_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* factor of each update; default: 1.0 */
+  double rho; /* decay rate of s and a, in [0, 1]; default: 0.9 */
+  double eps; /* added to s and a for numerical stability; default: 1e-6 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_adadelta_opts;
+#define TT_OPTIM_ADADELTA_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_ADADELTA_RHO (UINT64_C(1) << 1)
+#define TT_OPTIM_ADADELTA_EPS (UINT64_C(1) << 2)
+#define TT_OPTIM_ADADELTA_WEIGHT_DECAY (UINT64_C(1) << 3)
+#define TT_OPTIM_ADADELTA_MAXIMIZE (UINT64_C(1) << 4)
+tt_status tt_optim_adadelta(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                            const tt_optim_adadelta_opts *opts, tt_optimizer **out);
+
+/* Adamax (Kingma and Ba 2015): Adam with the infinity norm. m is a running average of the
+   gradient g, u the larger of beta2 * u and abs(g) + eps. Then p -= lr / (1 - beta1^step) * m /
+   u.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: learning rate
+     betas: decay rates of m and of u, in [0, 1)
+     eps: added to the absolute value of the gradient for numerical stability
+     weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_adamax_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate; default: 2e-3 */
+  double betas[2]; /* decay rates of m and of u, in [0, 1); default: (0.9, 0.999) */
+  double eps; /* added to the absolute value of the gradient for numerical stability; default: 1e-8
+                 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_adamax_opts;
+#define TT_OPTIM_ADAMAX_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_ADAMAX_BETAS (UINT64_C(1) << 1)
+#define TT_OPTIM_ADAMAX_EPS (UINT64_C(1) << 2)
+#define TT_OPTIM_ADAMAX_WEIGHT_DECAY (UINT64_C(1) << 3)
+#define TT_OPTIM_ADAMAX_MAXIMIZE (UINT64_C(1) << 4)
+tt_status tt_optim_adamax(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                          const tt_optim_adamax_opts *opts, tt_optimizer **out);
+
+/* NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 * (1 -
+   0.96^(step * momentum_decay) / 2). A step goes along the gradient and along the running
+   average of gradients, in shares that follow from mu of this and of the next step, and divides
+   both as Adam does.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: learning rate
+     betas: decay rates of the running averages of the gradient and of its square, in [0, 1)
+     eps: added to the denominator for numerical stability
+     weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+     momentum_decay: how fast the momentum grows to beta1
+     decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead,
+       as AdamW does
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_nadam_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate; default: 2e-3 */
+  double betas[2]; /* decay rates of the running averages of the gradient and of its square, in [0,
+                      1); default: (0.9, 0.999) */
+  double eps; /* added to the denominator for numerical stability; default: 1e-8 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
+  double momentum_decay; /* how fast the momentum grows to beta1; default: 4e-3 */
+  int32_t decoupled_weight_decay; /* whether to multiply the parameter by 1 - lr * weight_decay
+                                     instead, as AdamW does; default: false */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_nadam_opts;
+#define TT_OPTIM_NADAM_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_NADAM_BETAS (UINT64_C(1) << 1)
+#define TT_OPTIM_NADAM_EPS (UINT64_C(1) << 2)
+#define TT_OPTIM_NADAM_WEIGHT_DECAY (UINT64_C(1) << 3)
+#define TT_OPTIM_NADAM_MOMENTUM_DECAY (UINT64_C(1) << 4)
+#define TT_OPTIM_NADAM_DECOUPLED_WEIGHT_DECAY (UINT64_C(1) << 5)
+#define TT_OPTIM_NADAM_MAXIMIZE (UINT64_C(1) << 6)
+tt_status tt_optim_nadam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_nadam_opts *opts, tt_optimizer **out);
+
+/* RAdam (Liu et al. 2020): Adam whose first steps do not divide by the root of the averaged
+   squares, since too few of them are known; later steps are multiplied by a rectification that
+   grows to 1.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: learning rate
+     betas: decay rates of the running averages of the gradient and of its square, in [0, 1)
+     eps: added to the denominator for numerical stability
+     weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+     decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead,
+       as AdamW does
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_radam_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate; default: 1e-3 */
+  double betas[2]; /* decay rates of the running averages of the gradient and of its square, in [0,
+                      1); default: (0.9, 0.999) */
+  double eps; /* added to the denominator for numerical stability; default: 1e-8 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
+  int32_t decoupled_weight_decay; /* whether to multiply the parameter by 1 - lr * weight_decay
+                                     instead, as AdamW does; default: false */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_radam_opts;
+#define TT_OPTIM_RADAM_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_RADAM_BETAS (UINT64_C(1) << 1)
+#define TT_OPTIM_RADAM_EPS (UINT64_C(1) << 2)
+#define TT_OPTIM_RADAM_WEIGHT_DECAY (UINT64_C(1) << 3)
+#define TT_OPTIM_RADAM_DECOUPLED_WEIGHT_DECAY (UINT64_C(1) << 4)
+#define TT_OPTIM_RADAM_MAXIMIZE (UINT64_C(1) << 5)
+tt_status tt_optim_radam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_radam_opts *opts, tt_optimizer **out);
+
+/* Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p * (1 - lambd * eta) -
+   eta * g, where eta = lr / (1 + lambd * lr * step)^alpha is that of the step before. The state
+   ax is the average of p over the steps after t0.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: learning rate
+     lambd: decay of the parameter in each step
+     alpha: power of the decay of eta
+     t0: step from which ax is an average; before, it is p
+     weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_asgd_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate; default: 1e-2 */
+  double lambd; /* decay of the parameter in each step; default: 1e-4 */
+  double alpha; /* power of the decay of eta; default: 0.75 */
+  double t0; /* step from which ax is an average; before, it is p; default: 1e6 */
+  double weight_decay; /* L2 penalty: this multiple of the parameter is added to its gradient;
+                          default: 0 */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_asgd_opts;
+#define TT_OPTIM_ASGD_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_ASGD_LAMBD (UINT64_C(1) << 1)
+#define TT_OPTIM_ASGD_ALPHA (UINT64_C(1) << 2)
+#define TT_OPTIM_ASGD_T0 (UINT64_C(1) << 3)
+#define TT_OPTIM_ASGD_WEIGHT_DECAY (UINT64_C(1) << 4)
+#define TT_OPTIM_ASGD_MAXIMIZE (UINT64_C(1) << 5)
+tt_status tt_optim_asgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_asgd_opts *opts, tt_optimizer **out);
+
+/* Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once: each
+   element has a step size of its own, which grows by etas[1] while its gradient keeps its sign
+   and shrinks by etas[0] when the sign changes; then the element rests for a step. Only the sign
+   of the gradient is used.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: first step size of every element
+     etas: factors of a step size: when the sign changes, in (0, 1), and when it stays, greater
+       than 1
+     step_sizes: smallest and largest step size
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_rprop_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* first step size of every element; default: 1e-2 */
+  double etas[2]; /* factors of a step size: when the sign changes, in (0, 1), and when it stays,
+                     greater than 1; default: (0.5, 1.2) */
+  double step_sizes[2]; /* smallest and largest step size; default: (1e-6, 50) */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_rprop_opts;
+#define TT_OPTIM_RPROP_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_RPROP_ETAS (UINT64_C(1) << 1)
+#define TT_OPTIM_RPROP_STEP_SIZES (UINT64_C(1) << 2)
+#define TT_OPTIM_RPROP_MAXIMIZE (UINT64_C(1) << 3)
+tt_status tt_optim_rprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_rprop_opts *opts, tt_optimizer **out);
+
+/* Lion (Chen et al. 2023), which PyTorch does not have: p = p * (1 - lr * weight_decay) - lr *
+   sign(beta1 * m + (1 - beta1) * g), then m = beta2 * m + (1 - beta2) * g.
+     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+     lr: learning rate
+     betas: share of m in the update, and decay rate of m, in [0, 1)
+     weight_decay: weight decay coefficient
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_lion_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate; default: 1e-4 */
+  double betas[2]; /* share of m in the update, and decay rate of m, in [0, 1); default: (0.9, 0.99)
+                      */
+  double weight_decay; /* weight decay coefficient; default: 0.0 */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_lion_opts;
+#define TT_OPTIM_LION_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_LION_BETAS (UINT64_C(1) << 1)
+#define TT_OPTIM_LION_WEIGHT_DECAY (UINT64_C(1) << 2)
+#define TT_OPTIM_LION_MAXIMIZE (UINT64_C(1) << 3)
+tt_status tt_optim_lion(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_lion_opts *opts, tt_optimizer **out);
+
 /* Multiplies the learning rate of each group by gamma every step_size steps.
      optimizer: optimizer whose learning rates are scheduled
      step_size: number of steps between two decays

@@ -165,10 +165,19 @@ static int state_index(const Optimizer& o, const char* name) {
 static bool is_step(const Optimizer& o, const char* name) {
   return o.cls->counts_steps && strcmp(name, "step") == 0;
 }
+// Returns the index of a number that the class keeps for each parameter, or -1.
+static int number_index(const Optimizer& o, const char* name) {
+  for (int k = 0; k < kOptimNumbers; k++)
+    if (o.cls->numbers[k] && strcmp(o.cls->numbers[k], name) == 0) return k;
+  return -1;
+}
+static TensorRef number_tensor(double v) { return new_scalar(Scalar(v), Dtype::kF32); }
 
 TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
   ParamSlot& s = slot_at(o, param);
-  if (is_step(o, name)) return s.step < 0 ? TensorRef() : new_scalar(Scalar(s.step), Dtype::kF32);
+  if (is_step(o, name)) return s.step < 0 ? TensorRef() : number_tensor(s.step);
+  const int n = number_index(o, name);
+  if (n >= 0) return s.number[n] != s.number[n] ? TensorRef() : number_tensor(s.number[n]);
   return s.state[state_index(o, name)];
 }
 
@@ -180,12 +189,13 @@ static void check_step(double step) {
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
   const TensorRef held = slot_at(o, param).param;
   const Tensor& p = *held;
-  if (is_step(o, name)) {
+  const int n = number_index(o, name);
+  if (is_step(o, name) || n >= 0) {
     if (value && value->numel != 1)
-      fail_arg(TT_SHAPE, "value", "step has shape {}: must have one element", value->sizes());
-    const double step = value ? read_scalar(*value).real() : -1;
-    if (value) check_step(step);
-    o.params[param].step = step;
+      fail_arg(TT_SHAPE, "value", "{} has shape {}: must have one element", name, value->sizes());
+    const double number = value ? read_scalar(*value).real() : n < 0 ? -1 : __builtin_nan("");
+    if (value && n < 0) check_step(number);
+    (n < 0 ? o.params[param].step : o.params[param].number[n]) = number;
     return;
   }
   const int k = state_index(o, name);
@@ -222,8 +232,12 @@ template <class F> static void each_tensor(const Optimizer& o, F f) {
 }
 // Calls f(group or param, name, value) for each number until it returns true.
 template <class F> static void each_number(const Optimizer& o, F f) {
-  for (int64_t i = 0; i < o.params.size(); i++)
-    if (o.params[i].step >= 0 && f("state.{}.{}", i, "step", o.params[i].step)) return;
+  for (int64_t i = 0; i < o.params.size(); i++) {
+    const ParamSlot& s = o.params[i];
+    if (s.step >= 0 && f("state.{}.{}", i, "step", s.step)) return;
+    for (int k = 0; k < kOptimNumbers; k++)
+      if (s.number[k] == s.number[k] && f("state.{}.{}", i, o.cls->numbers[k], s.number[k])) return;
+  }
   for (int64_t j = 0; j < o.groups.size(); j++) {
     const ParamGroup& g = o.groups[j];
     for (int64_t k = 0; k < o.cls->values.n; k++)
@@ -308,6 +322,10 @@ void load_number(Optimizer& o, const char* name, double value) {
     ParamSlot& s = slot_at(o, i);
     check_step(value);
     s.step = value;
+    return;
+  }
+  if (i >= 0 && number_index(o, part) >= 0) {
+    slot_at(o, i).number[number_index(o, part)] = value;
     return;
   }
   i = parse_name(name, "param_groups.", &part);

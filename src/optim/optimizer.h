@@ -7,6 +7,8 @@
 namespace TT_NS {
 
 constexpr int kMaxValues = 8;
+constexpr int kOptimNumbers = 2;
+struct Kernel;
 enum GroupExtra {
   kInitialLr,
   kMaxLr,
@@ -20,6 +22,7 @@ struct ParamSlot {
   TensorRef param;
   TensorRef state[kOptimStates];
   double step = -1;  // number of steps taken; -1: none, or the class does not count them
+  double number[kOptimNumbers] = {__builtin_nan(""), __builtin_nan("")};  // nan: absent
 };
 struct ParamGroup {
   int64_t begin, end;        // of its parameters
@@ -28,15 +31,19 @@ struct ParamGroup {
 };
 
 // A kind of optimizer. `factors` sets the item's factors and flags for a parameter whose step
-// counter becomes `step`, and returns the bit mask of its states.
+// counter becomes `step` and whose numbers are `number`, and returns the bit mask of its states.
+// `advance` sets the numbers that the parameter has after that step.
 struct OptimClass {
   const char* name;
   OptimRule rule;
+  const Kernel* kernel;  // that has the rule
   Span<const ClassValue> values;
   const char* states[kOptimStates];
   bool counts_steps;
   const char* momentum;  // name of the value that schedulers cycle; NULL: none
-  uint32_t (*factors)(const double* value, double step, OptimItem* item);
+  uint32_t (*factors)(const double* value, double step, const double* number, OptimItem* item);
+  const char* numbers[kOptimNumbers] = {};
+  void (*advance)(const double* value, double step, double* number) noexcept = nullptr;
 };
 
 struct Optimizer {

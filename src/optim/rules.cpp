@@ -1,16 +1,13 @@
-// The kinds of optimizer: checks of their arguments, and the factors of a step in PyTorch's order
-// of operations, in double precision.
-#include "ops/impl.h"
-#include "optim/gen/classes.h"
-#include "optim/optimizer.h"
+// The kinds of optimizer whose kernel is optim_step: checks of their arguments, and the factors of
+// a step in PyTorch's order of operations, in double precision.
+#include "ops/gen/kernels.h"
+#include "optim/rules.h"
 
 #include <math.h>
 
 namespace TT_NS {
 
-static uint32_t ascends(double maximize) { return maximize != 0 ? kOptimMaximize : 0u; }
-
-static uint32_t sgd_factors(const double* v, double, OptimItem* item) {
+static uint32_t sgd_factors(const double* v, double, const double*, OptimItem* item) {
   constexpr auto& t = kSGDValues;
   const double momentum = v[at(t, "momentum")];
   item->factors.sgd.lr = v[at(t, "lr")];
@@ -21,7 +18,7 @@ static uint32_t sgd_factors(const double* v, double, OptimItem* item) {
   return momentum != 0;
 }
 
-static uint32_t adam_factors(const double* v, double step, OptimItem* item) {
+static uint32_t adam_factors(const double* v, double step, const double*, OptimItem* item) {
   constexpr auto& t = kAdamValues;
   const double lr = v[at(t, "lr")];
   const double beta1 = v[at(t, "beta1")];
@@ -40,7 +37,7 @@ static uint32_t adam_factors(const double* v, double step, OptimItem* item) {
   return v[at(t, "amsgrad")] != 0 ? 7 : 3;
 }
 
-static uint32_t rmsprop_factors(const double* v, double, OptimItem* item) {
+static uint32_t rmsprop_factors(const double* v, double, const double*, OptimItem* item) {
   constexpr auto& t = kRMSpropValues;
   const double alpha = v[at(t, "alpha")];
   const double momentum = v[at(t, "momentum")];
@@ -54,7 +51,7 @@ static uint32_t rmsprop_factors(const double* v, double, OptimItem* item) {
   return 1u | (v[at(t, "centered")] != 0 ? 2u : 0u) | (momentum > 0 ? 4u : 0u);
 }
 
-static uint32_t adagrad_factors(const double* v, double step, OptimItem* item) {
+static uint32_t adagrad_factors(const double* v, double step, const double*, OptimItem* item) {
   constexpr auto& t = kAdagradValues;
   item->factors.adagrad.lr = v[at(t, "lr")] / (1 + (step - 1) * v[at(t, "lr_decay")]);
   item->factors.adagrad.eps = v[at(t, "eps")];
@@ -74,6 +71,7 @@ static_assert(at(kAdamWValues, "eps") == at(kAdamValues, "eps") &&
 static constinit const OptimClass kSgd = {
     .name = "SGD",
     .rule = kOptimSgd,
+    .kernel = &kernel_optim_step,
     .values = kSGDValues,
     .states = {"momentum_buffer"},
     .counts_steps = false,
@@ -83,6 +81,7 @@ static constinit const OptimClass kSgd = {
 static constinit const OptimClass kAdam = {
     .name = "Adam",
     .rule = kOptimAdam,
+    .kernel = &kernel_optim_step,
     .values = kAdamValues,
     .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
     .counts_steps = true,
@@ -92,6 +91,7 @@ static constinit const OptimClass kAdam = {
 static constinit const OptimClass kAdamW = {
     .name = "AdamW",
     .rule = kOptimAdam,
+    .kernel = &kernel_optim_step,
     .values = kAdamWValues,
     .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
     .counts_steps = true,
@@ -101,6 +101,7 @@ static constinit const OptimClass kAdamW = {
 static constinit const OptimClass kRmsprop = {
     .name = "RMSprop",
     .rule = kOptimRmsprop,
+    .kernel = &kernel_optim_step,
     .values = kRMSpropValues,
     .states = {"square_avg", "grad_avg", "momentum_buffer"},
     .counts_steps = true,
@@ -110,34 +111,13 @@ static constinit const OptimClass kRmsprop = {
 static constinit const OptimClass kAdagrad = {
     .name = "Adagrad",
     .rule = kOptimAdagrad,
+    .kernel = &kernel_optim_step,
     .values = kAdagradValues,
     .states = {"sum"},
     .counts_steps = true,
     .momentum = nullptr,
     .factors = adagrad_factors,
 };
-
-static void at_least_0(double v, const char* name) {
-  if (!(v >= 0)) fail_arg(TT_INVALID_ARG, name, "{} is {}: must be at least 0", name, v);
-}
-static void check_beta(double v, int64_t i) {
-  if (!(v >= 0 && v < 1))
-    fail_arg(TT_INVALID_ARG, "betas", "betas[{}] is {}: must be in [0, 1)", i, v);
-}
-
-template <class Args> static OptimizerRef make(const OptimClass& cls, const Args& a,
-                                               double first_state = __builtin_nan("")) {
-  static_assert(sizeof(Optimizer) <= kSmallMax);
-  auto* o = new (mem_alloc(sizeof(Optimizer))) Optimizer;
-  o->tag = kTagOptimizer;
-  o->refs = 1;
-  o->cls = &cls;
-  o->first_state = first_state;
-  OptimizerRef owned = OptimizerRef::adopt(o);
-  values_of(a, o->standard);
-  if (a.params.n) add_param_group(*o, a.params);
-  return owned;
-}
 
 OptimizerRef construct(const SGDArgs& a) {
   at_least_0(a.lr, "lr");
@@ -151,14 +131,6 @@ OptimizerRef construct(const SGDArgs& a) {
   return make(kSgd, a);
 }
 
-template <class Args> static OptimizerRef make_adam(const OptimClass& cls, const Args& a) {
-  at_least_0(a.lr, "lr");
-  at_least_0(a.eps, "eps");
-  check_beta(a.betas.first, 0);
-  check_beta(a.betas.second, 1);
-  at_least_0(a.weight_decay, "weight_decay");
-  return make(cls, a);
-}
 OptimizerRef construct(const AdamArgs& a) { return make_adam(kAdam, a); }
 OptimizerRef construct(const AdamWArgs& a) { return make_adam(kAdamW, a); }
 

@@ -1,11 +1,12 @@
 // A step: check everything, allocate everything, one launch per device, commit.
 #include "autograd/node.h"
 #include "ext/mirror.h"
-#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 #include "optim/optimizer.h"
+
+#include <string.h>
 
 namespace TT_NS {
 
@@ -146,19 +147,24 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
   item->dtype = int32_t(real_of(p->dtype));
 }
 
+static double next_step(const ParamSlot& s) { return s.step < 0 ? 1 : s.step + 1; }
+static bool same_numbers(const ParamSlot& a, const ParamSlot& b) {
+  return memcmp(a.number, b.number, sizeof a.number) == 0;
+}
+
 void Step::gather(Batch* b) {
   b->first = o_.items.size();
   for (const ParamGroup& g : o_.groups) {
-    double known = -1;  // the step for which `item` and `states` were computed
+    const ParamSlot* known = nullptr;  // for whose numbers `item` and `states` were computed
     OptimItem item = {};
     uint32_t states = 0;
     for (int64_t i = g.begin; i < g.end; i++) {
       const Tensor& p = *o_.params[i].param;
       if (!(p.device == b->device) || !grads_[i]) continue;
-      const double step = o_.params[i].step < 0 ? 1 : o_.params[i].step + 1;
-      if (step != known) {
-        states = o_.cls->factors(g.value, step, &item);
-        known = step;
+      const ParamSlot& slot = o_.params[i];
+      if (!known || slot.step != known->step || !same_numbers(slot, *known)) {
+        states = o_.cls->factors(g.value, next_step(slot), slot.number, &item);
+        known = &slot;
       }
       set_arrays(i, states, &item);
       item.first_unit = b->units;
@@ -217,7 +223,7 @@ void Step::compute() {
   for (const Batch& b : batches_) {
     if (!b.units) continue;
     OptimPlan plan = plan_of(b);
-    launch_stages(kernel_optim_step, b.place(), &plan.run);
+    launch_stages(*o_.cls->kernel, b.place(), &plan.run);
   }
 }
 
@@ -231,23 +237,25 @@ void Step::compute_on_several() {
   for (const Batch& b : batches_) {
     if (!b.units) continue;
     plans.push_back(plan_of(b));
-    workspaces.push_back(DeviceWorkspace(kernel_optim_step, b.place(), &plans.back()));
+    workspaces.push_back(DeviceWorkspace(*o_.cls->kernel, b.place(), &plans.back()));
   }
-  for (int64_t i = 0; i < plans.size(); i++) workspaces[i].launch(kernel_optim_step, &plans[i]);
+  for (int64_t i = 0; i < plans.size(); i++) workspaces[i].launch(*o_.cls->kernel, &plans[i]);
   for (int64_t i = 0; i < plans.size(); i++)
     if (workspaces[i].device().type == TT_CPU)
-      launch_stages(kernel_optim_step, kCpuDevice, &plans[i].run);
+      launch_stages(*o_.cls->kernel, kCpuDevice, &plans[i].run);
 }
 
 void Step::commit() noexcept {
   for (Change& c : changes_)
     if (c.state >= 0) o_.params[c.param].state[c.state] = std::move(c.tensor);
-  for (int64_t i = 0; i < o_.params.size(); i++) {
-    ParamSlot& s = o_.params[i];
-    if (!grads_[i]) continue;
-    if (o_.cls->counts_steps) s.step = s.step < 0 ? 1 : s.step + 1;
-    s.param->bump_version();
-  }
+  for (const ParamGroup& g : o_.groups)
+    for (int64_t i = g.begin; i < g.end; i++) {
+      ParamSlot& s = o_.params[i];
+      if (!grads_[i]) continue;
+      if (o_.cls->advance) o_.cls->advance(g.value, next_step(s), s.number);
+      if (o_.cls->counts_steps) s.step = next_step(s);
+      s.param->bump_version();
+    }
 }
 
 void Step::update() {

@@ -6,8 +6,22 @@
 
 namespace TT_NS {
 
-enum OptimRule : int32_t { kOptimSgd, kOptimAdam, kOptimRmsprop, kOptimAdagrad };
-enum OptimFlags : uint32_t { kOptimMaximize = 1, kOptimNesterov = 2 };
+enum OptimRule : int32_t {
+  // of the kernel optim_step
+  kOptimSgd,
+  kOptimAdam,
+  kOptimRmsprop,
+  kOptimAdagrad,
+  // of the kernel optim_more_step
+  kOptimAdadelta,
+  kOptimAdamax,
+  kOptimNadam,
+  kOptimRadam,
+  kOptimAsgd,
+  kOptimRprop,
+  kOptimLion
+};
+enum OptimFlags : uint32_t { kOptimMaximize = 1, kOptimNesterov = 2, kOptimRectified = 4 };
 
 constexpr int kOptimStates = 3;
 constexpr int64_t kOptimUnit = 16384;  // elements of a unit; the last of a tensor may hold fewer
@@ -64,11 +78,100 @@ struct AdagradFactors {
   double weight_decay;
 };
 
+// State: s, a.
+//   s = rho s + square_share g g
+//   d = sqrt(a + eps) / sqrt(s + eps) g
+//   a = rho a + square_share d d
+//   p -= lr d
+struct AdadeltaFactors {
+  double lr;
+  double rho;
+  double square_share;  // 1 - rho
+  double eps;
+  double weight_decay;
+};
+
+// State: m, u.
+//   m += m_share (g - m)
+//   u = max(beta2 u, |g| + eps); nan if either is
+//   p -= step_size m / u
+struct AdamaxFactors {
+  double step_size;  // lr / (1 - beta1^step)
+  double m_share;    // 1 - beta1
+  double beta2;
+  double eps;
+  double weight_decay;
+};
+
+// State: m, v, which change as Adam's.
+//   p *= shrink
+//   p -= (g_size g + m_size m) / (sqrt(v) root_scale + eps)
+struct NadamFactors {
+  double g_size;   // lr (1 - mu) / (1 - product of mu up to this step)
+  double m_size;   // lr mu' / (1 - that product times mu'), where mu' is that of the next step
+  double m_share;  // 1 - beta1
+  double beta2;
+  double root_scale;  // 1 / sqrt(1 - beta2^step)
+  double eps;
+  double weight_decay;
+  double shrink;  // as Adam's
+};
+
+// State: m, v, which change as Adam's.
+//   p *= shrink
+//   p -= step_size m / (kOptimRectified ? sqrt(v) + eps : 1)
+struct RadamFactors {
+  double step_size;  // lr / (1 - beta1^step), times rectification and bias correction if rectified
+  double m_share;    // 1 - beta1
+  double beta2;
+  double eps;
+  double weight_decay;
+  double shrink;  // as Adam's
+};
+
+// State: the average a.
+//   p = p shrink - eta g
+//   a += mu (p - a); a = p if mu is 1
+struct AsgdFactors {
+  double eta;
+  double mu;
+  double shrink;  // 1 - lambd eta
+  double weight_decay;
+};
+
+// State: the gradient of the step before h, the step size s, `first` where it is fresh.
+//   s = clamp(s (g h > 0 ? plus : g h < 0 ? minus : 1), least, most)
+//   g = 0 where g h < 0
+//   p -= sign(g) s
+//   h = g
+struct RpropFactors {
+  double first;
+  double minus, plus;
+  double least, most;
+};
+
+// State: m.
+//   p = p shrink - lr sign(m + near_share (g - m))
+//   m += far_share (g - m)
+struct LionFactors {
+  double lr;
+  double near_share;  // 1 - beta1
+  double far_share;   // 1 - beta2
+  double shrink;      // 1 - lr weight_decay
+};
+
 union OptimFactors {
   SgdFactors sgd;
   AdamFactors adam;
   RmspropFactors rmsprop;
   AdagradFactors adagrad;
+  AdadeltaFactors adadelta;
+  AdamaxFactors adamax;
+  NadamFactors nadam;
+  RadamFactors radam;
+  AsgdFactors asgd;
+  RpropFactors rprop;
+  LionFactors lion;
 };
 
 // One tensor: n elements (a complex number counts as two), in the same order in all arrays.

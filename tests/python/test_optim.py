@@ -7,8 +7,13 @@ import pytest
 import tt
 from tt import optim
 from tt.optim import lr_scheduler as lrs
+from tt.optim import swa_utils
 
-CLASSES = [tt.optim.SGD, tt.optim.Adam, tt.optim.AdamW, tt.optim.RMSprop, tt.optim.Adagrad]
+CLASSES = [
+    *(optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Adadelta),
+    *(optim.Adamax, optim.NAdam, optim.RAdam, optim.ASGD, optim.Rprop, optim.Lion),
+    *(optim.Adafactor, optim.Muon, optim.LBFGS),
+]
 
 
 def leaves(n=2):
@@ -20,6 +25,17 @@ def descend(opt, params, steps=3):
         opt.zero_grad()
         sum((p * p).sum() for p in params).backward()
         opt.step()
+
+
+def descend_by_closure(opt, params, steps=3):
+    def closure():
+        opt.zero_grad()
+        loss = sum(((p - 0.3) ** 4).sum() for p in params)
+        loss.backward()
+        return loss
+
+    for _ in range(steps):
+        opt.step(closure)
 
 
 def test_groups_are_live():
@@ -54,16 +70,20 @@ def test_betas_are_a_pair():
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_resumed_run_is_bit_equal(cls):
-    make = lambda ps: cls(ps, **({"momentum": 0.9} if cls is tt.optim.SGD else {}))
-    a, opt = leaves(), None
+    options = {optim.SGD: {"momentum": 0.9}, optim.ASGD: {"t0": 1}, optim.LBFGS: {"max_iter": 2}}
+    make = lambda ps: cls(ps, **options.get(cls, {}))
+    a = leaves()
+    if cls is optim.Muon:
+        a = [p.detach().reshape(3, 1).requires_grad_() for p in a]
     opt = make(a)
-    descend(opt, a)
+    descend_by_closure(opt, a)
     b = [p.detach().clone().requires_grad_() for p in a]
     other = make(b)
     other.load_state_dict(copy.deepcopy(opt.state_dict()))
-    descend(opt, a)
-    descend(other, b)
+    descend_by_closure(opt, a)
+    descend_by_closure(other, b)
     assert [p.tolist() for p in a] == [p.tolist() for p in b]
+    assert a[0].tolist() != leaves()[0].reshape(a[0].shape).tolist()
 
 
 def test_loading_takes_away_what_is_not_there():
@@ -144,6 +164,199 @@ def test_an_optimizer_of_ones_own():
     assert x.tolist() == [0, 0, 1] and opt.state_dict()["state"] == {0: {"n": 2}}
     opt.zero_grad()
     assert x.grad is None
+
+
+# ---- numbers of a parameter ----
+
+
+def test_the_numbers_of_nadam_and_asgd_are_state():
+    (x,) = leaves(1)
+    opt = optim.NAdam([x])
+    descend(opt, [x])
+    assert set(opt.state[x]) == {"step", "mu_product", "exp_avg", "exp_avg_sq"}
+    assert opt.state[x]["mu_product"].dtype == tt.float32 and opt.state[x]["step"].item() == 3
+    opt.state[x]["mu_product"] = tt.tensor(0.5)
+    assert opt.state_dict()["state"][0]["mu_product"].item() == 0.5
+    (y,) = leaves(1)
+    opt = optim.ASGD([y], lr=0.5, lambd=1.0, alpha=1.0, t0=1)
+    descend(opt, [y])
+    assert opt.state[y]["eta"].item() == pytest.approx(0.5 / (1 + 0.5 * 3))
+    assert opt.state[y]["mu"].item() == 0.5
+
+
+# ---- LBFGS ----
+
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def minimized(opt, x, steps, sign=1):
+    calls = []
+
+    def closure():
+        opt.zero_grad()
+        loss = sign * rosenbrock(x)
+        loss.backward()
+        calls.append(loss.item())
+        return loss
+
+    return [opt.step(closure).item() for _ in range(steps)], calls
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_lbfgs_with_a_line_search_finds_the_minimum(maximize):
+    x = tt.tensor([-1.2, 1.0, -0.5, 0.8], dtype=tt.float64).requires_grad_()
+    opt = optim.LBFGS([x], line_search_fn="strong_wolfe", maximize=maximize)
+    losses, calls = minimized(opt, x, 5, -1 if maximize else 1)
+    assert abs(losses[-1]) < 1e-9 and x.tolist() == pytest.approx([1, 1, 1, 1], abs=1e-5)
+    assert opt.state[x]["func_evals"] == len(calls) and opt.state[x]["n_iter"] > 20
+
+
+def test_the_line_search_meets_the_wolfe_conditions():
+    for scale in (1e-3, 0.1, 1.0, 30.0):
+        x = tt.tensor([-1.2, 1.0], dtype=tt.float64).requires_grad_()
+        rosenbrock(x).backward()
+        before, slope = rosenbrock(x).item(), -(x.grad @ x.grad).item()
+        start, gradient = x.detach().clone(), x.grad.clone()
+        opt = optim.LBFGS([x], lr=scale, max_iter=1, line_search_fn="strong_wolfe")
+        minimized(opt, x, 1)
+        t, d = opt.state[x]["t"], opt.state[x]["d"]
+        assert (x - (start + d * t)).abs().max().item() < 1e-12 and (d + gradient).norm() == 0
+        x.grad = None
+        after = rosenbrock(x)
+        after.backward()
+        assert after.item() <= before + 1e-4 * t * slope
+        assert abs((x.grad @ d).item()) <= -0.9 * slope
+
+
+def test_lbfgs_stops():
+    (x,) = leaves(1)
+    opt = optim.LBFGS([x], max_iter=1000, max_eval=3)
+    descend_by_closure(opt, [x], 1)
+    assert opt.state[x]["func_evals"] == 3
+    y = tt.ones(2).requires_grad_()
+    opt, calls = optim.LBFGS([y]), []
+    opt.step(lambda: (calls.append(1), (y * 0).sum())[1])  # no gradient: nothing to do
+    assert len(calls) == 1 and y.tolist() == [1, 1]
+
+
+def test_lbfgs_refuses():
+    a, b = leaves()
+    with pytest.raises(ValueError, match="one group"):
+        optim.LBFGS([{"params": [a]}, {"params": [b]}])
+    with pytest.raises(ValueError, match="lr is -1"):
+        optim.LBFGS([a], lr=-1)
+    with pytest.raises(ValueError, match="complex"):
+        optim.LBFGS([tt.ones(2, dtype=tt.complex64).requires_grad_()])
+    with pytest.raises(RuntimeError, match="golden"):
+        optim.LBFGS([a], line_search_fn="golden").step(lambda: a.sum())
+    with pytest.raises(TypeError):
+        optim.LBFGS([a]).step()
+
+
+@pytest.mark.parametrize(
+    "make, word",
+    [
+        (lambda p: optim.Muon([p]), "matrices"),
+        (lambda p: optim.Muon([p.reshape(1, 3).detach()], adjust_lr_fn="x"), "adjust_lr_fn"),
+        (lambda p: optim.Adafactor([p], d=0.5), "d is 0.5"),
+        (lambda p: optim.Adafactor([p], beta2_decay=1), "beta2_decay"),
+    ],
+)
+def test_what_adafactor_and_muon_refuse(make, word):
+    with pytest.raises(ValueError, match=word):
+        make(leaves(1)[0])
+
+
+# ---- averages of models ----
+
+
+def model_with_statistics():
+    return tt.nn.Sequential(tt.nn.Linear(3, 4), tt.nn.BatchNorm1d(4), tt.nn.Linear(4, 1))
+
+
+def walk(model, average, steps=4):
+    """Changes the model and takes it in, several times; returns its parameters each time."""
+    path = []
+    for _ in range(steps):
+        with tt.no_grad():
+            for p in model.parameters():
+                p.add_(tt.randn_like(p))
+        path.append([p.detach().clone() for p in model.parameters()])
+        average.update_parameters(model)
+    return path
+
+
+def test_an_averaged_model_has_the_mean_of_the_parameters():
+    model = model_with_statistics()
+    average = swa_utils.AveragedModel(model)
+    path = walk(model, average)
+    for p, *seen in zip(average.module.parameters(), *path):
+        assert (p - sum(seen) / 4).abs().max().item() < 1e-6
+    assert average.n_averaged.item() == 4 and average.n_averaged.dtype == tt.int64
+    assert list(average.state_dict())[:2] == ["n_averaged", "module.0.weight"]
+    x = tt.randn(5, 3)
+    assert average.eval()(x).tolist() == average.module(x).tolist()
+
+
+@pytest.mark.parametrize("key", ["avg_fn", "multi_avg_fn"])
+def test_an_exponential_average(key):
+    make = {"avg_fn": swa_utils.get_ema_avg_fn, "multi_avg_fn": swa_utils.get_ema_multi_avg_fn}
+    model = model_with_statistics()
+    average = swa_utils.AveragedModel(model, use_buffers=True, **{key: make[key](0.75)})
+    path = walk(model, average)
+    for p, first, *seen in zip(average.module.parameters(), *path):
+        for q in seen:
+            first = 0.75 * first + 0.25 * q
+        assert (p - first).abs().max().item() < 1e-6
+    assert average.module[1].num_batches_tracked.item() == 0
+    with pytest.raises(ValueError, match="decay is 1.5"):
+        make[key](1.5)
+
+
+def test_buffers_follow_the_model():
+    model = model_with_statistics()
+    average = swa_utils.AveragedModel(model)
+    model(tt.randn(5, 3))
+    average.update_parameters(model)
+    assert average.module[1].running_mean.tolist() == model[1].running_mean.tolist()
+    with pytest.raises(AssertionError):
+        swa_utils.AveragedModel(model, avg_fn=lambda *a: a[0], multi_avg_fn=lambda *a: None)
+
+
+def test_update_bn_gives_the_means_over_all_batches():
+    model = model_with_statistics()
+    model(tt.randn(5, 3))
+    model.eval()
+    batches = [tt.randn(5, 3) for _ in range(3)]
+    swa_utils.update_bn([(x, "target") for x in batches], model)
+    hidden = [model[0](x).detach() for x in batches]
+    mean = sum(h.mean(dim=0) for h in hidden) / 3
+    var = sum(h.var(dim=0) for h in hidden) / 3
+    assert (model[1].running_mean - mean).abs().max().item() < 1e-5
+    assert (model[1].running_var - var).abs().max().item() < 1e-5
+    assert model[1].momentum == 0.1 and not model.training
+    assert model[1].num_batches_tracked.item() == 3
+
+
+def test_swalr_goes_to_its_rate():
+    a, b = leaves()
+    opt = optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.5}], lr=1.0)
+    schedule = swa_utils.SWALR(opt, [0.2, 0.1], anneal_epochs=2)
+    rates = [schedule.get_last_lr()]
+    for _ in range(3):
+        opt.step()
+        schedule.step()
+        rates.append(schedule.get_last_lr())
+    assert rates == [
+        [1.0, 0.5],
+        pytest.approx([0.6, 0.3]),
+        pytest.approx([0.2, 0.1]),
+        pytest.approx([0.2, 0.1]),
+    ]
+    with pytest.raises(ValueError, match="anneal_epochs"):
+        swa_utils.SWALR(opt, 0.1, anneal_epochs=-1)
 
 
 # ---- schedules ----

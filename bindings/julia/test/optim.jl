@@ -1,7 +1,9 @@
 # Optimizers with groups, clipping, schedules.
 @testset "steps" begin
     for (make, want) in ((p -> optim.SGD(p; lr=0.1), 1 - 0.1 * 2), (p -> optim.SGD(p; lr=0.1, momentum=0.9), 0.8), (p -> optim.Adam(p; lr=0.1), 0.9),
-                         (p -> optim.AdamW(p; lr=0.1, weight_decay=0.0), 0.9), (p -> optim.RMSprop(p; lr=0.01), 0.9), (p -> optim.Adagrad(p; lr=0.1), 0.9))
+                         (p -> optim.AdamW(p; lr=0.1, weight_decay=0.0), 0.9), (p -> optim.RMSprop(p; lr=0.01), 0.9), (p -> optim.Adagrad(p; lr=0.1), 0.9),
+                         (p -> optim.Adadelta(p; eps=0.16), 1 - 2 * 0.4 / sqrt(0.56)), (p -> optim.Adamax(p; lr=0.1), 0.9), (p -> optim.RAdam(p; lr=0.1), 0.8),
+                         (p -> optim.ASGD(p; lr=0.1, lambd=1.0), 0.7), (p -> optim.Rprop(p; lr=0.1, etas=(0.5, 1.5)), 0.9), (p -> optim.Lion(p; lr=0.1), 0.9))
         x = tensor([1.0]; requires_grad=true)
         opt = make([x])
         backward(sum(x .^ 2))

@@ -99,6 +99,127 @@ tt_status tt_optim_adagrad(tt_ctx *c, tt_tensor *const *params, int64_t n_params
                               o_maximize}).leak());
   });
 }
+tt_status tt_optim_adadelta(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                            const tt_optim_adadelta_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_adadelta", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1.0);
+    const double o_rho = opts_has(opts, 1) ? double(opts->rho) : double(0.9);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-6);
+    const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(0);
+    const bool o_maximize = opts_has(opts, 4) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(AdadeltaArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_rho, o_eps,
+                               o_weight_decay, o_maximize}).leak());
+  });
+}
+tt_status tt_optim_adamax(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                          const tt_optim_adamax_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_adamax", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(2e-3);
+    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9,
+        0.999};
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
+    const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(0);
+    const bool o_maximize = opts_has(opts, 4) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(AdamaxArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps,
+                             o_weight_decay, o_maximize}).leak());
+  });
+}
+tt_status tt_optim_nadam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_nadam_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_nadam", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(2e-3);
+    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9,
+        0.999};
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
+    const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(0);
+    const double o_momentum_decay = opts_has(opts, 4) ? double(opts->momentum_decay) : double(4e-3);
+    const bool o_decoupled_weight_decay = opts_has(opts, 5)
+        ? bool(opts->decoupled_weight_decay != 0) : bool(false);
+    const bool o_maximize = opts_has(opts, 6) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(NAdamArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps,
+                            o_weight_decay, o_momentum_decay, o_decoupled_weight_decay,
+                            o_maximize}).leak());
+  });
+}
+tt_status tt_optim_radam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_radam_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_radam", [&](Ctx&) {
+    out_arg(out, "out", 7);
+    check_opts(opts, 6);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-3);
+    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9,
+        0.999};
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
+    const double o_weight_decay = opts_has(opts, 3) ? double(opts->weight_decay) : double(0);
+    const bool o_decoupled_weight_decay = opts_has(opts, 4)
+        ? bool(opts->decoupled_weight_decay != 0) : bool(false);
+    const bool o_maximize = opts_has(opts, 5) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(RAdamArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas, o_eps,
+                            o_weight_decay, o_decoupled_weight_decay, o_maximize}).leak());
+  });
+}
+tt_status tt_optim_asgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_asgd_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_asgd", [&](Ctx&) {
+    out_arg(out, "out", 7);
+    check_opts(opts, 6);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-2);
+    const double o_lambd = opts_has(opts, 1) ? double(opts->lambd) : double(1e-4);
+    const double o_alpha = opts_has(opts, 2) ? double(opts->alpha) : double(0.75);
+    const double o_t0 = opts_has(opts, 3) ? double(opts->t0) : double(1e6);
+    const double o_weight_decay = opts_has(opts, 4) ? double(opts->weight_decay) : double(0);
+    const bool o_maximize = opts_has(opts, 5) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(ASGDArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_lambd, o_alpha,
+                           o_t0, o_weight_decay, o_maximize}).leak());
+  });
+}
+tt_status tt_optim_rprop(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_rprop_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_rprop", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-2);
+    const Pair o_etas = opts_has(opts, 1) ? Pair{opts->etas[0], opts->etas[1]} : Pair{0.5, 1.2};
+    const Pair o_step_sizes = opts_has(opts, 2) ? Pair{opts->step_sizes[0], opts->step_sizes[1]}
+        : Pair{1e-06, 50};
+    const bool o_maximize = opts_has(opts, 3) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(RpropArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_etas, o_step_sizes,
+                            o_maximize}).leak());
+  });
+}
+tt_status tt_optim_lion(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_lion_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_lion", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-4);
+    const Pair o_betas = opts_has(opts, 1) ? Pair{opts->betas[0], opts->betas[1]} : Pair{0.9, 0.99};
+    const double o_weight_decay = opts_has(opts, 2) ? double(opts->weight_decay) : double(0.0);
+    const bool o_maximize = opts_has(opts, 3) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(LionArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_betas,
+                           o_weight_decay, o_maximize}).leak());
+  });
+}
 tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size,
                      const tt_lr_step_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;

@@ -170,6 +170,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -339,6 +340,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -508,6 +510,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -861,5 +864,8 @@ constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_A
 constinit const Kernel kernel_search_sorted =
     {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 165,
      "search_sorted"};
+constinit const Kernel kernel_optim_more_step =
+    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 166,
+     "optim_more_step"};
 
 }  // namespace TT_NS

@@ -171,7 +171,8 @@ extern const Kernel kernel_conv_interleaved;
 extern const Kernel kernel_conv_interleaved_weight;
 extern const Kernel kernel_cumsum;
 extern const Kernel kernel_search_sorted;
+extern const Kernel kernel_optim_more_step;
 
-constexpr int32_t kNumKernels = 166;
+constexpr int32_t kNumKernels = 167;
 
 }  // namespace TT_NS

@@ -142,6 +142,178 @@ inline void values_of([[maybe_unused]] const AdagradArgs& a, double* v) {
 }
 Ref<Optimizer> construct(const AdagradArgs& a);
 
+struct AdadeltaArgs {
+  TensorSpan params;
+  double lr;
+  double rho;
+  double eps;
+  double weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kAdadeltaValues[] = {{"lr", double(1.0), false},
+                                                 {"rho", double(0.9), false},
+                                                 {"eps", double(1e-6), false},
+                                                 {"weight_decay", double(0), false},
+                                                 {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const AdadeltaArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = double(a.rho);
+  v[2] = double(a.eps);
+  v[3] = double(a.weight_decay);
+  v[4] = double(a.maximize);
+}
+Ref<Optimizer> construct(const AdadeltaArgs& a);
+
+struct AdamaxArgs {
+  TensorSpan params;
+  double lr;
+  Pair betas;
+  double eps;
+  double weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kAdamaxValues[] = {{"lr", double(2e-3), false},
+                                               {"beta1", double(0.9), false},
+                                               {"beta2", double(0.999), false},
+                                               {"eps", double(1e-8), false},
+                                               {"weight_decay", double(0), false},
+                                               {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const AdamaxArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = a.betas.first;
+  v[2] = a.betas.second;
+  v[3] = double(a.eps);
+  v[4] = double(a.weight_decay);
+  v[5] = double(a.maximize);
+}
+Ref<Optimizer> construct(const AdamaxArgs& a);
+
+struct NAdamArgs {
+  TensorSpan params;
+  double lr;
+  Pair betas;
+  double eps;
+  double weight_decay;
+  double momentum_decay;
+  bool decoupled_weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kNAdamValues[] = {{"lr", double(2e-3), false},
+                                              {"beta1", double(0.9), false},
+                                              {"beta2", double(0.999), false},
+                                              {"eps", double(1e-8), false},
+                                              {"weight_decay", double(0), false},
+                                              {"momentum_decay", double(4e-3), false},
+                                              {"decoupled_weight_decay", double(false), true},
+                                              {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const NAdamArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = a.betas.first;
+  v[2] = a.betas.second;
+  v[3] = double(a.eps);
+  v[4] = double(a.weight_decay);
+  v[5] = double(a.momentum_decay);
+  v[6] = double(a.decoupled_weight_decay);
+  v[7] = double(a.maximize);
+}
+Ref<Optimizer> construct(const NAdamArgs& a);
+
+struct RAdamArgs {
+  TensorSpan params;
+  double lr;
+  Pair betas;
+  double eps;
+  double weight_decay;
+  bool decoupled_weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kRAdamValues[] = {{"lr", double(1e-3), false},
+                                              {"beta1", double(0.9), false},
+                                              {"beta2", double(0.999), false},
+                                              {"eps", double(1e-8), false},
+                                              {"weight_decay", double(0), false},
+                                              {"decoupled_weight_decay", double(false), true},
+                                              {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const RAdamArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = a.betas.first;
+  v[2] = a.betas.second;
+  v[3] = double(a.eps);
+  v[4] = double(a.weight_decay);
+  v[5] = double(a.decoupled_weight_decay);
+  v[6] = double(a.maximize);
+}
+Ref<Optimizer> construct(const RAdamArgs& a);
+
+struct ASGDArgs {
+  TensorSpan params;
+  double lr;
+  double lambd;
+  double alpha;
+  double t0;
+  double weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kASGDValues[] = {{"lr", double(1e-2), false},
+                                             {"lambd", double(1e-4), false},
+                                             {"alpha", double(0.75), false},
+                                             {"t0", double(1e6), false},
+                                             {"weight_decay", double(0), false},
+                                             {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const ASGDArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = double(a.lambd);
+  v[2] = double(a.alpha);
+  v[3] = double(a.t0);
+  v[4] = double(a.weight_decay);
+  v[5] = double(a.maximize);
+}
+Ref<Optimizer> construct(const ASGDArgs& a);
+
+struct RpropArgs {
+  TensorSpan params;
+  double lr;
+  Pair etas;
+  Pair step_sizes;
+  bool maximize;
+};
+inline constexpr ClassValue kRpropValues[] = {{"lr", double(1e-2), false},
+                                              {"etaminus", double(0.5), false},
+                                              {"etaplus", double(1.2), false},
+                                              {"step_size_min", double(1e-06), false},
+                                              {"step_size_max", double(50), false},
+                                              {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const RpropArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = a.etas.first;
+  v[2] = a.etas.second;
+  v[3] = a.step_sizes.first;
+  v[4] = a.step_sizes.second;
+  v[5] = double(a.maximize);
+}
+Ref<Optimizer> construct(const RpropArgs& a);
+
+struct LionArgs {
+  TensorSpan params;
+  double lr;
+  Pair betas;
+  double weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kLionValues[] = {{"lr", double(1e-4), false},
+                                             {"beta1", double(0.9), false},
+                                             {"beta2", double(0.99), false},
+                                             {"weight_decay", double(0.0), false},
+                                             {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const LionArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = a.betas.first;
+  v[2] = a.betas.second;
+  v[3] = double(a.weight_decay);
+  v[4] = double(a.maximize);
+}
+Ref<Optimizer> construct(const LionArgs& a);
+
 struct StepLRArgs {
   Optimizer& optimizer;
   int64_t step_size;

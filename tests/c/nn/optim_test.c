@@ -49,10 +49,12 @@ static tt_tensor* on_device(tt_tensor* t) {
 
 typedef struct Options {
   double lr, momentum, dampening, weight_decay, beta1, beta2, eps, alpha, lr_decay, start;
+  double rho, momentum_decay, lambd, t0, minus, plus, least, most;
   int nesterov, maximize, amsgrad, decoupled, centered;
 } Options;
 typedef struct Slot {
   double p[kN], s[kStateNames][kN];
+  float number[2]; /* what PyTorch keeps in float32 */
   int64_t step;
 } Slot;
 typedef void (*Rule)(const Options* o, Slot* s, const double* grad, int64_t n);
@@ -115,6 +117,113 @@ static void adagrad_rule(const Options* o, Slot* s, const double* grad, int64_t 
   }
 }
 
+static void adadelta_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    const double g = gradient(o, s, grad, i);
+    double* v = &s->s[0][i];
+    double* a = &s->s[1][i];
+    double d;
+    *v = o->rho * *v + (1 - o->rho) * g * g;
+    d = sqrt(*a + o->eps) / sqrt(*v + o->eps) * g;
+    *a = o->rho * *a + (1 - o->rho) * d * d;
+    s->p[i] -= o->lr * d;
+  }
+}
+static void adamax_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  const double c1 = 1 - pow(o->beta1, (double)s->step);
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    const double g = gradient(o, s, grad, i);
+    double* m = &s->s[0][i];
+    double* u = &s->s[1][i];
+    *m = o->beta1 * *m + (1 - o->beta1) * g;
+    *u = fmax(o->beta2 * *u, fabs(g) + o->eps);
+    s->p[i] -= o->lr / c1 * *m / *u;
+  }
+}
+static double nadam_mu(const Options* o, double step) {
+  return o->beta1 * (1 - 0.5 * pow(0.96, step * o->momentum_decay));
+}
+static void nadam_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  const double mu = nadam_mu(o, (double)s->step);
+  const double next = nadam_mu(o, (double)s->step + 1);
+  const double c2 = 1 - pow(o->beta2, (double)s->step);
+  int64_t i;
+  s->number[0] = (s->step == 1 ? 1.0f : s->number[0]) * (float)mu;
+  for (i = 0; i < n; i++) {
+    const double product = (double)s->number[0];
+    const double g = gradient(o, s, grad, i);
+    double* m = &s->s[0][i];
+    double* v = &s->s[1][i];
+    double size;
+    if (o->decoupled) s->p[i] *= 1 - o->lr * o->weight_decay;
+    *m = o->beta1 * *m + (1 - o->beta1) * g;
+    *v = o->beta2 * *v + (1 - o->beta2) * g * g;
+    size = sqrt(*v / c2) + o->eps;
+    s->p[i] -= o->lr * (1 - mu) / (1 - product) * g / size;
+    s->p[i] -= o->lr * next / (1 - product * next) * *m / size;
+  }
+}
+static void radam_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  const double c1 = 1 - pow(o->beta1, (double)s->step);
+  const double b2 = pow(o->beta2, (double)s->step);
+  const double full = 2 / (1 - o->beta2) - 1;
+  const double r = full - 2 * (double)s->step * b2 / (1 - b2);
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    const double g = gradient(o, s, grad, i);
+    double* m = &s->s[0][i];
+    double* v = &s->s[1][i];
+    double d;
+    if (o->decoupled) s->p[i] *= 1 - o->lr * o->weight_decay;
+    *m = o->beta1 * *m + (1 - o->beta1) * g;
+    *v = o->beta2 * *v + (1 - o->beta2) * g * g;
+    d = o->lr * *m / c1;
+    if (r > 5)
+      d *= sqrt((r - 4) * (r - 2) * full / ((full - 4) * (full - 2) * r)) * sqrt(1 - b2) /
+           (sqrt(*v) + o->eps);
+    s->p[i] -= d;
+  }
+}
+static void asgd_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  const double eta = s->step == 1 ? (double)(float)o->lr : (double)s->number[0];
+  const double mu = s->step == 1 ? 1 : (double)s->number[1];
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    const double g = gradient(o, s, grad, i);
+    double* a = &s->s[0][i];
+    s->p[i] = s->p[i] * (1 - o->lambd * eta) - eta * g;
+    *a += (s->p[i] - *a) * mu;
+  }
+  s->number[0] = (float)(o->lr / pow(1 + o->lambd * o->lr * (double)s->step, o->alpha));
+  s->number[1] = (float)(1 / fmax(1, (double)s->step - o->t0));
+}
+static void rprop_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    double g = gradient(o, s, grad, i);
+    double* before = &s->s[0][i];
+    double* size = &s->s[1][i];
+    const double turn = g * *before;
+    if (s->step == 1) *size = o->lr;
+    *size = fmin(fmax(*size * (turn > 0 ? o->plus : turn < 0 ? o->minus : 1), o->least), o->most);
+    if (turn < 0) g = 0;
+    s->p[i] -= *size * (double)((g > 0) - (g < 0));
+    *before = g;
+  }
+}
+static void lion_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
+  int64_t i;
+  for (i = 0; i < n; i++) {
+    const double g = o->maximize ? -grad[i] : grad[i];
+    double* m = &s->s[0][i];
+    const double u = o->beta1 * *m + (1 - o->beta1) * g;
+    s->p[i] = s->p[i] * (1 - o->lr * o->weight_decay) - o->lr * (double)((u > 0) - (u < 0));
+    *m = o->beta2 * *m + (1 - o->beta2) * g;
+  }
+}
+
 /* ---- one case: 7 steps over three parameters, of which the second has no gradient in step 3 ----
  */
 
@@ -145,6 +254,40 @@ static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_
     const tt_optim_adagrad_opts s = {63,       o->lr,  o->lr_decay, o->weight_decay,
                                      o->start, o->eps, o->maximize};
     return tt_optim_adagrad(x, p, n, &s, out);
+  }
+  if (k->rule == adadelta_rule) {
+    const tt_optim_adadelta_opts s = {31, o->lr, o->rho, o->eps, o->weight_decay, o->maximize};
+    return tt_optim_adadelta(x, p, n, &s, out);
+  }
+  if (k->rule == adamax_rule) {
+    const tt_optim_adamax_opts s = {31,     o->lr,           {o->beta1, o->beta2},
+                                    o->eps, o->weight_decay, o->maximize};
+    return tt_optim_adamax(x, p, n, &s, out);
+  }
+  if (k->rule == nadam_rule) {
+    const tt_optim_nadam_opts s = {127,          o->lr,           {o->beta1, o->beta2},
+                                   o->eps,       o->weight_decay, o->momentum_decay,
+                                   o->decoupled, o->maximize};
+    return tt_optim_nadam(x, p, n, &s, out);
+  }
+  if (k->rule == radam_rule) {
+    const tt_optim_radam_opts s = {
+        63, o->lr, {o->beta1, o->beta2}, o->eps, o->weight_decay, o->decoupled, o->maximize};
+    return tt_optim_radam(x, p, n, &s, out);
+  }
+  if (k->rule == asgd_rule) {
+    const tt_optim_asgd_opts s = {63,    o->lr,           o->lambd,   o->alpha,
+                                  o->t0, o->weight_decay, o->maximize};
+    return tt_optim_asgd(x, p, n, &s, out);
+  }
+  if (k->rule == rprop_rule) {
+    const tt_optim_rprop_opts s = {
+        15, o->lr, {o->minus, o->plus}, {o->least, o->most}, o->maximize};
+    return tt_optim_rprop(x, p, n, &s, out);
+  }
+  if (k->rule == lion_rule) {
+    const tt_optim_lion_opts s = {15, o->lr, {o->beta1, o->beta2}, o->weight_decay, o->maximize};
+    return tt_optim_lion(x, p, n, &s, out);
   }
   if (o->decoupled) {
     const tt_optim_adamw_opts s = {
@@ -288,6 +431,46 @@ static const Case kCases[] = {
     {adagrad_rule,
      {.lr = 0.1, .eps = 0.2, .lr_decay = 0.5, .weight_decay = 0.1, .start = 0.3, .maximize = 1},
      {"sum"}},
+    {adadelta_rule, {.lr = 1, .rho = 0.9, .eps = 1e-6}, {"square_avg", "acc_delta"}},
+    {adadelta_rule,
+     {.lr = 0.5, .rho = 0.3, .eps = 0.01, .weight_decay = 0.2, .maximize = 1},
+     {"square_avg", "acc_delta"}},
+    {adamax_rule, {.lr = 0.002, ADAM}, {"exp_avg", "exp_inf"}},
+    {adamax_rule,
+     {.lr = 0.1, .beta1 = 0.4, .beta2 = 0.5, .eps = 0.1, .weight_decay = 0.3, .maximize = 1},
+     {"exp_avg", "exp_inf"}},
+    {nadam_rule, {.lr = 0.002, ADAM, .momentum_decay = 4e-3}, AVERAGES},
+    {nadam_rule,
+     {.lr = 0.01, ADAM, .momentum_decay = 0.5, .weight_decay = 0.3, .maximize = 1},
+     AVERAGES},
+    {nadam_rule,
+     {.lr = 0.01,
+      .beta1 = 0.4,
+      .beta2 = 0.7,
+      .eps = 0.1,
+      .momentum_decay = 0.1,
+      .weight_decay = 0.5,
+      .decoupled = 1},
+     AVERAGES},
+    {radam_rule, {.lr = 0.01, ADAM}, AVERAGES}, /* the sixth step is the first rectified one */
+    {radam_rule,
+     {.lr = 0.01, .beta1 = 0.5, .beta2 = 0.9, .eps = 0.1, .weight_decay = 0.3, .maximize = 1},
+     AVERAGES},
+    {radam_rule, {.lr = 0.01, ADAM, .weight_decay = 0.5, .decoupled = 1}, AVERAGES},
+    {asgd_rule, {.lr = 0.1, .lambd = 1e-4, .alpha = 0.75, .t0 = 1e6}, {"ax"}},
+    {asgd_rule,
+     {.lr = 0.1, .lambd = 0.3, .alpha = 0.5, .t0 = 2, .weight_decay = 0.1, .maximize = 1},
+     {"ax"}},
+    {rprop_rule,
+     {.lr = 0.01, .minus = 0.5, .plus = 1.25, .least = 1e-6, .most = 50},
+     {"prev", "step_size"}},
+    {rprop_rule,
+     {.lr = 0.0625, .minus = 0.25, .plus = 2, .least = 0.03125, .most = 0.125, .maximize = 1},
+     {"prev", "step_size"}},
+    {lion_rule, {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.99}, {"exp_avg"}},
+    {lion_rule,
+     {.lr = 0.1, .beta1 = 0.3, .beta2 = 0.6, .weight_decay = 0.5, .maximize = 1},
+     {"exp_avg"}},
 };
 
 static void run_cases(tt_dtype dtype, double tol) {
@@ -395,8 +578,14 @@ static void test_hostile_options(void** state) {
   const tt_optim_rmsprop_opts alpha = {.set = TT_OPTIM_RMSPROP_ALPHA, .alpha = -0.1};
   const tt_optim_adagrad_opts start = {.set = TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE,
                                        .initial_accumulator_value = -0.1};
+  const tt_optim_adadelta_opts rho = {.set = TT_OPTIM_ADADELTA_RHO, .rho = 1.5};
+  const tt_optim_rprop_opts etas = {.set = TT_OPTIM_RPROP_ETAS, .etas = {0.5, 1}};
+  const tt_optim_nadam_opts momentum = {.set = TT_OPTIM_NADAM_MOMENTUM_DECAY, .momentum_decay = -1};
   (void)state;
   make_pair();
+  FAILS(tt_optim_adadelta(c, &p1, 1, &rho, &opt), TT_INVALID_ARG, "rho is 1.5");
+  FAILS(tt_optim_rprop(c, &p1, 1, &etas, &opt), TT_INVALID_ARG, "etas are 0.5 and 1");
+  FAILS(tt_optim_nadam(c, &p1, 1, &momentum, &opt), TT_INVALID_ARG, "momentum_decay is -1");
   FAILS(tt_optim_adam(c, &p1, 1, &lr, &opt), TT_INVALID_ARG, "lr is -1");
   FAILS(tt_optim_adam(c, &p1, 1, &eps, &opt), TT_INVALID_ARG, "eps is nan");
   FAILS(tt_optim_adam(c, &p1, 1, &betas, &opt), TT_INVALID_ARG, "betas[1] is 1");
@@ -608,6 +797,46 @@ static void test_lists(void** state) {
   tt_optim_release(other);
 }
 
+/* NAdam's product of momenta and ASGD's eta and mu are numbers, and go from one to the other. */
+static void test_numbers(void** state) {
+  tt_optimizer *nadam, *asgd;
+  tt_tensor* t = NULL;
+  char name[96];
+  double v = 0;
+  (void)state;
+  make_pair();
+  OK(tt_optim_nadam(c, &p1, 1, NULL, &nadam));
+  OK(tt_optim_asgd(c, &p2, 1, NULL, &asgd));
+  OK(tt_optim_get_state(c, nadam, 0, "mu_product", &t));
+  assert_null(t);
+  OK(tt_tensor_set_data(c, p1, numbers(TT_F64, DATA(1, 2, 3))));
+  FAILS(tt_optim_step(c, nadam), TT_SHAPE, NULL);
+  OK(tt_optim_get_state(c, nadam, 0, "mu_product", &t));
+  assert_null(t);
+  OK(tt_tensor_set_data(c, p1, numbers(TT_F64, DATA(1, 2))));
+  OK(tt_optim_step(c, nadam));
+  OK(tt_optim_step(c, asgd));
+  assert_int_equal(tt_optim_num_numbers(nadam), 2 + 8);
+  assert_int_equal(tt_optim_num_numbers(asgd), 3 + 6);
+  OK(tt_optim_number_at(c, nadam, 1, name, sizeof name, &v));
+  assert_string_equal(name, "state.0.mu_product");
+  assert_true(v == (double)(float)(0.9 * (1 - 0.5 * pow(0.96, 4e-3))));
+  OK(tt_optim_number_at(c, asgd, 2, name, sizeof name, &v));
+  assert_string_equal(name, "state.0.mu");
+  assert_true(v == 1);
+  OK(tt_optim_load_number(c, asgd, "state.0.eta", 0.5));
+  OK(tt_optim_get_state(c, asgd, 0, "eta", &t));
+  VALUES(t, 0.5);
+  OK(tt_optim_set_state(c, asgd, 0, "eta", NULL));
+  OK(tt_optim_get_state(c, asgd, 0, "eta", &t));
+  assert_null(t);
+  FAILS(tt_optim_set_state(c, asgd, 0, "mu", p1), TT_SHAPE, "mu has shape [2]");
+  FAILS(tt_optim_load_number(c, asgd, "state.1.mu", 1), TT_INDEX, NULL);
+  FAILS(tt_optim_load_number(c, nadam, "state.0.mu", 1), TT_INVALID_ARG, NULL);
+  tt_optim_release(nadam);
+  tt_optim_release(asgd);
+}
+
 static void test_hostile_state(void** state) {
   static const char* const bad[] = {"",
                                     "state",
@@ -766,6 +995,7 @@ int main(void) {
       VARIANT(test_zero_grad),
       VARIANT(test_closure),
       VARIANT(test_lists),
+      VARIANT(test_numbers),
       VARIANT(test_hostile_state),
       VARIANT(test_threads),
       VARIANT(test_clip_norm),

@@ -303,6 +303,21 @@ struct tt_optim_rmsprop_opts; set::UInt64; lr::Float64; alpha::Float64; eps::Flo
     weight_decay::Float64; momentum::Float64; centered::Int32; maximize::Int32 end
 struct tt_optim_adagrad_opts; set::UInt64; lr::Float64; lr_decay::Float64; weight_decay::Float64;
     initial_accumulator_value::Float64; eps::Float64; maximize::Int32 end
+struct tt_optim_adadelta_opts; set::UInt64; lr::Float64; rho::Float64; eps::Float64;
+    weight_decay::Float64; maximize::Int32 end
+struct tt_optim_adamax_opts; set::UInt64; lr::Float64; betas::NTuple{2, Float64}; eps::Float64;
+    weight_decay::Float64; maximize::Int32 end
+struct tt_optim_nadam_opts; set::UInt64; lr::Float64; betas::NTuple{2, Float64}; eps::Float64;
+    weight_decay::Float64; momentum_decay::Float64; decoupled_weight_decay::Int32;
+    maximize::Int32 end
+struct tt_optim_radam_opts; set::UInt64; lr::Float64; betas::NTuple{2, Float64}; eps::Float64;
+    weight_decay::Float64; decoupled_weight_decay::Int32; maximize::Int32 end
+struct tt_optim_asgd_opts; set::UInt64; lr::Float64; lambd::Float64; alpha::Float64; t0::Float64;
+    weight_decay::Float64; maximize::Int32 end
+struct tt_optim_rprop_opts; set::UInt64; lr::Float64; etas::NTuple{2, Float64};
+    step_sizes::NTuple{2, Float64}; maximize::Int32 end
+struct tt_optim_lion_opts; set::UInt64; lr::Float64; betas::NTuple{2, Float64};
+    weight_decay::Float64; maximize::Int32 end
 struct tt_lr_step_opts; set::UInt64; gamma::Float64; last_epoch::Int64 end
 struct tt_lr_multi_step_opts; set::UInt64; gamma::Float64; last_epoch::Int64 end
 struct tt_lr_constant_opts; set::UInt64; factor::Float64; total_iters::Int64; last_epoch::Int64 end
@@ -1007,6 +1022,43 @@ const TT_OPTIM_ADAGRAD_WEIGHT_DECAY = UInt64(4)
 const TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE = UInt64(8)
 const TT_OPTIM_ADAGRAD_EPS = UInt64(16)
 const TT_OPTIM_ADAGRAD_MAXIMIZE = UInt64(32)
+const TT_OPTIM_ADADELTA_LR = UInt64(1)
+const TT_OPTIM_ADADELTA_RHO = UInt64(2)
+const TT_OPTIM_ADADELTA_EPS = UInt64(4)
+const TT_OPTIM_ADADELTA_WEIGHT_DECAY = UInt64(8)
+const TT_OPTIM_ADADELTA_MAXIMIZE = UInt64(16)
+const TT_OPTIM_ADAMAX_LR = UInt64(1)
+const TT_OPTIM_ADAMAX_BETAS = UInt64(2)
+const TT_OPTIM_ADAMAX_EPS = UInt64(4)
+const TT_OPTIM_ADAMAX_WEIGHT_DECAY = UInt64(8)
+const TT_OPTIM_ADAMAX_MAXIMIZE = UInt64(16)
+const TT_OPTIM_NADAM_LR = UInt64(1)
+const TT_OPTIM_NADAM_BETAS = UInt64(2)
+const TT_OPTIM_NADAM_EPS = UInt64(4)
+const TT_OPTIM_NADAM_WEIGHT_DECAY = UInt64(8)
+const TT_OPTIM_NADAM_MOMENTUM_DECAY = UInt64(16)
+const TT_OPTIM_NADAM_DECOUPLED_WEIGHT_DECAY = UInt64(32)
+const TT_OPTIM_NADAM_MAXIMIZE = UInt64(64)
+const TT_OPTIM_RADAM_LR = UInt64(1)
+const TT_OPTIM_RADAM_BETAS = UInt64(2)
+const TT_OPTIM_RADAM_EPS = UInt64(4)
+const TT_OPTIM_RADAM_WEIGHT_DECAY = UInt64(8)
+const TT_OPTIM_RADAM_DECOUPLED_WEIGHT_DECAY = UInt64(16)
+const TT_OPTIM_RADAM_MAXIMIZE = UInt64(32)
+const TT_OPTIM_ASGD_LR = UInt64(1)
+const TT_OPTIM_ASGD_LAMBD = UInt64(2)
+const TT_OPTIM_ASGD_ALPHA = UInt64(4)
+const TT_OPTIM_ASGD_T0 = UInt64(8)
+const TT_OPTIM_ASGD_WEIGHT_DECAY = UInt64(16)
+const TT_OPTIM_ASGD_MAXIMIZE = UInt64(32)
+const TT_OPTIM_RPROP_LR = UInt64(1)
+const TT_OPTIM_RPROP_ETAS = UInt64(2)
+const TT_OPTIM_RPROP_STEP_SIZES = UInt64(4)
+const TT_OPTIM_RPROP_MAXIMIZE = UInt64(8)
+const TT_OPTIM_LION_LR = UInt64(1)
+const TT_OPTIM_LION_BETAS = UInt64(2)
+const TT_OPTIM_LION_WEIGHT_DECAY = UInt64(4)
+const TT_OPTIM_LION_MAXIMIZE = UInt64(8)
 const TT_LR_STEP_GAMMA = UInt64(1)
 const TT_LR_STEP_LAST_EPOCH = UInt64(2)
 const TT_LR_MULTI_STEP_GAMMA = UInt64(1)
@@ -1771,24 +1823,31 @@ tt_op_find
 tt_op_name
 tt_op_register
 tt_op_schema
+tt_optim_adadelta
 tt_optim_adagrad
 tt_optim_adam
+tt_optim_adamax
 tt_optim_adamw
 tt_optim_add_param_group
+tt_optim_asgd
 tt_optim_get_f64
 tt_optim_get_state
 tt_optim_group_size
+tt_optim_lion
 tt_optim_load_number
 tt_optim_load_tensor
+tt_optim_nadam
 tt_optim_num_groups
 tt_optim_num_numbers
 tt_optim_num_params
 tt_optim_num_tensors
 tt_optim_number_at
 tt_optim_param
+tt_optim_radam
 tt_optim_release
 tt_optim_retain
 tt_optim_rmsprop
+tt_optim_rprop
 tt_optim_set_f64
 tt_optim_set_state
 tt_optim_sgd
@@ -2106,7 +2165,7 @@ tt_zeros_like
 """)
 
 # Addresses of the functions, in the order of NAMES.
-const FN = fill(C_NULL, 1047)
+const FN = fill(C_NULL, 1054)
 address_of(i::Int) = @inbounds FN[i]
 
 @inline tt_abs(c, self, out) = ccall(address_of(1), Int32,
@@ -3648,678 +3707,700 @@ n_args, outs, cap, n_outs)
 @inline tt_op_name(op) = ccall(address_of(713), Ptr{UInt8}, (Ptr{Cvoid},), op)
 @inline tt_op_register(c, def) = ccall(address_of(714), Int32, (Ptr{Cvoid}, Ptr{tt_op_def}), c, def)
 @inline tt_op_schema(op) = ccall(address_of(715), Ptr{UInt8}, (Ptr{Cvoid},), op)
-@inline tt_optim_adagrad(c, params, n_params, opts, out) = ccall(address_of(716), Int32,
+@inline tt_optim_adadelta(c, params, n_params, opts, out) = ccall(address_of(716), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adadelta_opts}, Ptr{Ptr{Cvoid}}), c, params,
+n_params, opts, out)
+@inline tt_optim_adagrad(c, params, n_params, opts, out) = ccall(address_of(717), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adagrad_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adam(c, params, n_params, opts, out) = ccall(address_of(717), Int32,
+@inline tt_optim_adam(c, params, n_params, opts, out) = ccall(address_of(718), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adam_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_adamw(c, params, n_params, opts, out) = ccall(address_of(718), Int32,
+@inline tt_optim_adamax(c, params, n_params, opts, out) = ccall(address_of(719), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adamax_opts}, Ptr{Ptr{Cvoid}}), c, params,
+n_params, opts, out)
+@inline tt_optim_adamw(c, params, n_params, opts, out) = ccall(address_of(720), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adamw_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_add_param_group(c, opt, params, n) = ccall(address_of(719), Int32,
+@inline tt_optim_add_param_group(c, opt, params, n) = ccall(address_of(721), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, opt, params, n)
-@inline tt_optim_get_f64(c, opt, group, name, out) = ccall(address_of(720), Int32,
+@inline tt_optim_asgd(c, params, n_params, opts, out) = ccall(address_of(722), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_asgd_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
+opts, out)
+@inline tt_optim_get_f64(c, opt, group, name, out) = ccall(address_of(723), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Float64}), c, opt, group, name, out)
-@inline tt_optim_get_state(c, opt, param, name, out) = ccall(address_of(721), Int32,
+@inline tt_optim_get_state(c, opt, param, name, out) = ccall(address_of(724), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Ptr{Cvoid}}), c, opt, param, name, out)
-@inline tt_optim_group_size(opt, group) = ccall(address_of(722), Int64, (Ptr{Cvoid}, Int64), opt,
+@inline tt_optim_group_size(opt, group) = ccall(address_of(725), Int64, (Ptr{Cvoid}, Int64), opt,
 group)
-@inline tt_optim_load_number(c, opt, name, value) = ccall(address_of(723), Int32,
+@inline tt_optim_lion(c, params, n_params, opts, out) = ccall(address_of(726), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_lion_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
+opts, out)
+@inline tt_optim_load_number(c, opt, name, value) = ccall(address_of(727), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, opt, name, value)
-@inline tt_optim_load_tensor(c, opt, name, value) = ccall(address_of(724), Int32,
+@inline tt_optim_load_tensor(c, opt, name, value) = ccall(address_of(728), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, opt, name, value)
-@inline tt_optim_num_groups(opt) = ccall(address_of(725), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_numbers(opt) = ccall(address_of(726), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_params(opt) = ccall(address_of(727), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_tensors(opt) = ccall(address_of(728), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_number_at(c, opt, i, name, cap, out) = ccall(address_of(729), Int32,
+@inline tt_optim_nadam(c, params, n_params, opts, out) = ccall(address_of(729), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_nadam_opts}, Ptr{Ptr{Cvoid}}), c, params,
+n_params, opts, out)
+@inline tt_optim_num_groups(opt) = ccall(address_of(730), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_numbers(opt) = ccall(address_of(731), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_params(opt) = ccall(address_of(732), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_tensors(opt) = ccall(address_of(733), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_number_at(c, opt, i, name, cap, out) = ccall(address_of(734), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, opt, i, name, cap, out)
-@inline tt_optim_param(c, opt, param, out) = ccall(address_of(730), Int32,
+@inline tt_optim_param(c, opt, param, out) = ccall(address_of(735), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, opt, param, out)
-@inline tt_optim_release(opt) = ccall(address_of(731), Cvoid, (Ptr{Cvoid},), opt)
-@inline tt_optim_retain(opt) = ccall(address_of(732), Cvoid, (Ptr{Cvoid},), opt)
-@inline tt_optim_rmsprop(c, params, n_params, opts, out) = ccall(address_of(733), Int32,
+@inline tt_optim_radam(c, params, n_params, opts, out) = ccall(address_of(736), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_radam_opts}, Ptr{Ptr{Cvoid}}), c, params,
+n_params, opts, out)
+@inline tt_optim_release(opt) = ccall(address_of(737), Cvoid, (Ptr{Cvoid},), opt)
+@inline tt_optim_retain(opt) = ccall(address_of(738), Cvoid, (Ptr{Cvoid},), opt)
+@inline tt_optim_rmsprop(c, params, n_params, opts, out) = ccall(address_of(739), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_rmsprop_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_set_f64(c, opt, group, name, value) = ccall(address_of(734), Int32,
+@inline tt_optim_rprop(c, params, n_params, opts, out) = ccall(address_of(740), Int32,
+(Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_rprop_opts}, Ptr{Ptr{Cvoid}}), c, params,
+n_params, opts, out)
+@inline tt_optim_set_f64(c, opt, group, name, value) = ccall(address_of(741), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Float64), c, opt, group, name, value)
-@inline tt_optim_set_state(c, opt, param, name, value) = ccall(address_of(735), Int32,
+@inline tt_optim_set_state(c, opt, param, name, value) = ccall(address_of(742), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Cvoid}), c, opt, param, name, value)
-@inline tt_optim_sgd(c, params, n_params, opts, out) = ccall(address_of(736), Int32,
+@inline tt_optim_sgd(c, params, n_params, opts, out) = ccall(address_of(743), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_sgd_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_step(c, opt) = ccall(address_of(737), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, opt)
-@inline tt_optim_step_closure(c, opt, fn, user, drop, loss) = ccall(address_of(738), Int32,
+@inline tt_optim_step(c, opt) = ccall(address_of(744), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, opt)
+@inline tt_optim_step_closure(c, opt, fn, user, drop, loss) = ccall(address_of(745), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, opt, fn, user,
 drop, loss)
-@inline tt_optim_tensor_at(c, opt, i, name, cap, out) = ccall(address_of(739), Int32,
+@inline tt_optim_tensor_at(c, opt, i, name, cap, out) = ccall(address_of(746), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Ptr{Cvoid}}), c, opt, i, name, cap, out)
-@inline tt_optim_zero_grad(c, opt, set_to_none) = ccall(address_of(740), Int32,
+@inline tt_optim_zero_grad(c, opt, set_to_none) = ccall(address_of(747), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, opt, set_to_none)
-@inline tt_outer(c, self, vec2, out) = ccall(address_of(741), Int32,
+@inline tt_outer(c, self, vec2, out) = ccall(address_of(748), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, vec2, out)
-@inline tt_outer_into(c, self, vec2, dst) = ccall(address_of(742), Int32,
+@inline tt_outer_into(c, self, vec2, dst) = ccall(address_of(749), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, vec2, dst)
-@inline tt_pad(c, input, pad, n_pad, opts, out) = ccall(address_of(743), Int32,
+@inline tt_pad(c, input, pad, n_pad, opts, out) = ccall(address_of(750), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_pad_opts}, Ptr{Ptr{Cvoid}}), c, input, pad,
 n_pad, opts, out)
-@inline tt_pairwise_distance(c, x1, x2, opts, out) = ccall(address_of(744), Int32,
+@inline tt_pairwise_distance(c, x1, x2, opts, out) = ccall(address_of(751), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pairwise_distance_opts}, Ptr{Ptr{Cvoid}}), c, x1, x2,
 opts, out)
-@inline tt_pdist(c, self, opts, out) = ccall(address_of(745), Int32,
+@inline tt_pdist(c, self, opts, out) = ccall(address_of(752), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pdist_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_permute(c, self, dims, n_dims, out) = ccall(address_of(746), Int32,
+@inline tt_permute(c, self, dims, n_dims, out) = ccall(address_of(753), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_pow(c, self, exponent, out) = ccall(address_of(747), Int32,
+@inline tt_pow(c, self, exponent, out) = ccall(address_of(754), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_(c, self, exponent) = ccall(address_of(748), Int32,
+@inline tt_pow_(c, self, exponent) = ccall(address_of(755), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent)
-@inline tt_pow_base_f64(c, self, exponent, out) = ccall(address_of(749), Int32,
+@inline tt_pow_base_f64(c, self, exponent, out) = ccall(address_of(756), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_f64_into(c, self, exponent, dst) = ccall(address_of(750), Int32,
+@inline tt_pow_base_f64_into(c, self, exponent, dst) = ccall(address_of(757), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_base_i64(c, self, exponent, out) = ccall(address_of(751), Int32,
+@inline tt_pow_base_i64(c, self, exponent, out) = ccall(address_of(758), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_i64_into(c, self, exponent, dst) = ccall(address_of(752), Int32,
+@inline tt_pow_base_i64_into(c, self, exponent, dst) = ccall(address_of(759), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_base_scalar(c, self, exponent, out) = ccall(address_of(753), Int32,
+@inline tt_pow_base_scalar(c, self, exponent, out) = ccall(address_of(760), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_scalar_into(c, self, exponent, dst) = ccall(address_of(754), Int32,
+@inline tt_pow_base_scalar_into(c, self, exponent, dst) = ccall(address_of(761), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_f64(c, self, exponent, out) = ccall(address_of(755), Int32,
+@inline tt_pow_f64(c, self, exponent, out) = ccall(address_of(762), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_f64_(c, self, exponent) = ccall(address_of(756), Int32,
+@inline tt_pow_f64_(c, self, exponent) = ccall(address_of(763), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, exponent)
-@inline tt_pow_f64_into(c, self, exponent, dst) = ccall(address_of(757), Int32,
+@inline tt_pow_f64_into(c, self, exponent, dst) = ccall(address_of(764), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_i64(c, self, exponent, out) = ccall(address_of(758), Int32,
+@inline tt_pow_i64(c, self, exponent, out) = ccall(address_of(765), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_i64_(c, self, exponent) = ccall(address_of(759), Int32,
+@inline tt_pow_i64_(c, self, exponent) = ccall(address_of(766), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, exponent)
-@inline tt_pow_i64_into(c, self, exponent, dst) = ccall(address_of(760), Int32,
+@inline tt_pow_i64_into(c, self, exponent, dst) = ccall(address_of(767), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_into(c, self, exponent, dst) = ccall(address_of(761), Int32,
+@inline tt_pow_into(c, self, exponent, dst) = ccall(address_of(768), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_scalar(c, self, exponent, out) = ccall(address_of(762), Int32,
+@inline tt_pow_scalar(c, self, exponent, out) = ccall(address_of(769), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_scalar_(c, self, exponent) = ccall(address_of(763), Int32,
+@inline tt_pow_scalar_(c, self, exponent) = ccall(address_of(770), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, exponent)
-@inline tt_pow_scalar_into(c, self, exponent, dst) = ccall(address_of(764), Int32,
+@inline tt_pow_scalar_into(c, self, exponent, dst) = ccall(address_of(771), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_prod(c, self, opts, out) = ccall(address_of(765), Int32,
+@inline tt_prod(c, self, opts, out) = ccall(address_of(772), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_prod_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_prod_dim(c, self, dim, opts, out) = ccall(address_of(766), Int32,
+@inline tt_prod_dim(c, self, dim, opts, out) = ccall(address_of(773), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(767), Int32,
+@inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(774), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(768), Int32,
+@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(775), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_profiler_start(c) = ccall(address_of(769), Int32, (Ptr{Cvoid},), c)
-@inline tt_profiler_stop(c) = ccall(address_of(770), Int32, (Ptr{Cvoid},), c)
-@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(771), Int32,
+@inline tt_profiler_start(c) = ccall(address_of(776), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_stop(c) = ccall(address_of(777), Int32, (Ptr{Cvoid},), c)
+@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(778), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, self, index, source,
 accumulate, out)
-@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(772), Int32,
+@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(779), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, index, source, accumulate)
-@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(773), Int32,
+@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(780), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_rand_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_rand_like(c, self, opts, out) = ccall(address_of(774), Int32,
+@inline tt_rand_like(c, self, opts, out) = ccall(address_of(781), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rand_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(775), Int32,
+@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(782), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_randint_opts}, Ptr{Ptr{Cvoid}}), c, low, high,
 size, n_size, opts, out)
-@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(776), Int32,
+@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(783), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_randint_like_opts}, Ptr{Ptr{Cvoid}}), c, self, low,
 high, opts, out)
-@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(777), Int32,
+@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(784), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_randn_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_randn_like(c, self, opts, out) = ccall(address_of(778), Int32,
+@inline tt_randn_like(c, self, opts, out) = ccall(address_of(785), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_randn_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_random_(c, self, low, opts) = ccall(address_of(779), Int32,
+@inline tt_random_(c, self, low, opts) = ccall(address_of(786), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_random__opts}), c, self, low, opts)
-@inline tt_randperm(c, n, opts, out) = ccall(address_of(780), Int32,
+@inline tt_randperm(c, n, opts, out) = ccall(address_of(787), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_randperm_opts}, Ptr{Ptr{Cvoid}}), c, n, opts, out)
-@inline tt_ravel(c, self, out) = ccall(address_of(781), Int32,
+@inline tt_ravel(c, self, out) = ccall(address_of(788), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal(c, self, out) = ccall(address_of(782), Int32,
+@inline tt_reciprocal(c, self, out) = ccall(address_of(789), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal_(c, self) = ccall(address_of(783), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(784), Int32,
+@inline tt_reciprocal_(c, self) = ccall(address_of(790), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(791), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(785), Int32,
+@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(792), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, leaf, fn, user, drop,
 id)
-@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(786), Int32,
+@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(793), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, self, fn, user, drop,
 id)
-@inline tt_relu(c, self, out) = ccall(address_of(787), Int32,
+@inline tt_relu(c, self, out) = ccall(address_of(794), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_relu6(c, input, out) = ccall(address_of(788), Int32,
+@inline tt_relu6(c, input, out) = ccall(address_of(795), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_relu6_(c, input) = ccall(address_of(789), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_relu_(c, self) = ccall(address_of(790), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_remainder(c, self, other, out) = ccall(address_of(791), Int32,
+@inline tt_relu6_(c, input) = ccall(address_of(796), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_relu_(c, self) = ccall(address_of(797), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_remainder(c, self, other, out) = ccall(address_of(798), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_(c, self, other) = ccall(address_of(792), Int32,
+@inline tt_remainder_(c, self, other) = ccall(address_of(799), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(793), Int32,
+@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(800), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_f64_(c, self, other) = ccall(address_of(794), Int32,
+@inline tt_remainder_f64_(c, self, other) = ccall(address_of(801), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(795), Int32,
+@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(802), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(796), Int32,
+@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(803), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_i64_(c, self, other) = ccall(address_of(797), Int32,
+@inline tt_remainder_i64_(c, self, other) = ccall(address_of(804), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(798), Int32,
+@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(805), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(799), Int32,
+@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(806), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(800), Int32,
+@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(807), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(801), Int32,
+@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(808), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(802), Int32,
+@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(809), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remove_hook(c, self, id) = ccall(address_of(803), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_remove_hook(c, self, id) = ccall(address_of(810), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, id)
-@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(804), Int32,
+@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(811), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Ptr{Cvoid}}), c, self, p, dim, maxnorm, out)
-@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(805), Int32,
+@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(812), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64), c, self, p, dim, maxnorm)
-@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(806), Int32,
+@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(813), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Cvoid}), c, self, p, dim, maxnorm, dst)
-@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(807), Int32,
+@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(814), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, repeats, n_repeats, out)
-@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(808), Int32,
+@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(815), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_repeat_interleave_opts}, Ptr{Ptr{Cvoid}}), c, self, repeats,
 opts, out)
-@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(809), Int32,
+@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(816), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_repeat_interleave_tensor_opts}, Ptr{Ptr{Cvoid}}), c,
 self, repeats, opts, out)
-@inline tt_requires_grad_(c, self, on) = ccall(address_of(810), Int32,
+@inline tt_requires_grad_(c, self, on) = ccall(address_of(817), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, on)
-@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(811), Int32,
+@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(818), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shape, n_shape, out)
-@inline tt_retain_grad(c, self) = ccall(address_of(812), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_retain_grad(c, self) = ccall(address_of(819), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
 @inline tt_rms_norm(c, input, normalized_shape, n_normalized_shape, weight, opts, out) =
-ccall(address_of(813), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
+ccall(address_of(820), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
 Ptr{tt_rms_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, normalized_shape, n_normalized_shape, weight,
 opts, out)
-@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(814), Int32,
+@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(821), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shifts,
 n_shifts, dims, n_dims, out)
-@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(815), Int32,
+@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(822), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, k, dims, n_dims, out)
-@inline tt_round(c, self, opts, out) = ccall(address_of(816), Int32,
+@inline tt_round(c, self, opts, out) = ccall(address_of(823), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_round_(c, self, opts) = ccall(address_of(817), Int32,
+@inline tt_round_(c, self, opts) = ccall(address_of(824), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}), c, self, opts)
-@inline tt_round_into(c, self, opts, dst) = ccall(address_of(818), Int32,
+@inline tt_round_into(c, self, opts, dst) = ccall(address_of(825), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_rsqrt(c, self, out) = ccall(address_of(819), Int32,
+@inline tt_rsqrt(c, self, out) = ccall(address_of(826), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rsqrt_(c, self) = ccall(address_of(820), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(821), Int32,
+@inline tt_rsqrt_(c, self) = ccall(address_of(827), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(828), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rsub(c, self, other, out) = ccall(address_of(822), Int32,
+@inline tt_rsub(c, self, other, out) = ccall(address_of(829), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(823), Int32,
+@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(830), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(824), Int32,
+@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(831), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(825), Int32,
+@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(832), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(826), Int32,
+@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(833), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(827), Int32,
+@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(834), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(828), Int32,
+@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(835), Int32,
 (Ptr{Cvoid}, Ptr{tt_live_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(829), Int32, (Ptr{Cvoid}, UInt64), rt,
+@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(836), Int32, (Ptr{Cvoid}, UInt64), rt,
 seed)
-@inline tt_runtime_new(opts, out) = ccall(address_of(830), Int32,
+@inline tt_runtime_new(opts, out) = ccall(address_of(837), Int32,
 (Ptr{tt_runtime_opts}, Ptr{Ptr{Cvoid}}), opts, out)
-@inline tt_runtime_poll(rt) = ccall(address_of(831), Int64, (Ptr{Cvoid},), rt)
-@inline tt_runtime_release(rt) = ccall(address_of(832), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_retain(rt) = ccall(address_of(833), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_rng_state(rt, state) = ccall(address_of(834), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
+@inline tt_runtime_poll(rt) = ccall(address_of(838), Int64, (Ptr{Cvoid},), rt)
+@inline tt_runtime_release(rt) = ccall(address_of(839), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_retain(rt) = ccall(address_of(840), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_rng_state(rt, state) = ccall(address_of(841), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
 rt, state)
-@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(835), Int32,
+@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(842), Int32,
 (Ptr{Cvoid}, Ptr{UInt64}), rt, state)
-@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(836), Int32,
+@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(843), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, f, name, out)
-@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(837), Int32,
+@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(844), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, f, i, out)
-@inline tt_safetensors_map(c, path, out) = ccall(address_of(838), Int32,
+@inline tt_safetensors_map(c, path, out) = ccall(address_of(845), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(839), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(846), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 f, i)
-@inline tt_safetensors_metadata_size(f) = ccall(address_of(840), Int64, (Ptr{Cvoid},), f)
-@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(841), Ptr{UInt8},
+@inline tt_safetensors_metadata_size(f) = ccall(address_of(847), Int64, (Ptr{Cvoid},), f)
+@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(848), Ptr{UInt8},
 (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_name(f, i) = ccall(address_of(842), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_open(c, path, out) = ccall(address_of(843), Int32,
+@inline tt_safetensors_name(f, i) = ccall(address_of(849), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
+@inline tt_safetensors_open(c, path, out) = ccall(address_of(850), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_release(f) = ccall(address_of(844), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_retain(f) = ccall(address_of(845), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(846), Int32,
+@inline tt_safetensors_release(f) = ccall(address_of(851), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_retain(f) = ccall(address_of(852), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(853), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{UInt8}}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_safetensors_save_opts}), c,
 path, names, tensors, n, opts)
-@inline tt_safetensors_size(f) = ccall(address_of(847), Int64, (Ptr{Cvoid},), f)
-@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(848), Int32,
+@inline tt_safetensors_size(f) = ccall(address_of(854), Int64, (Ptr{Cvoid},), f)
+@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(855), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Int32, Ptr{Ptr{Cvoid}}), c, value, dtype, out)
 @inline tt_scaled_dot_product_attention(c, query, key, value, attn_mask, opts, out) =
-ccall(address_of(849), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(856), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_scaled_dot_product_attention_opts}, Ptr{Ptr{Cvoid}}), c, query, key, value, attn_mask, opts,
 out)
-@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(850), Int32,
+@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(857), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, src, opts, out)
-@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(851), Int32,
+@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(858), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}), c, self, dim, index,
 src, opts)
-@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(852), Int32,
+@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(859), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index, src,
 out)
-@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(853), Int32,
+@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(860), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, src)
-@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(854), Int32,
+@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(861), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, value, opts, out)
-@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(855), Int32,
+@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(862), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(856), Int32,
+@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(863), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, value, opts, dst)
-@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(857), Int32,
+@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(864), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self,
 dim, index, value, opts, out)
-@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(858), Int32,
+@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(865), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(859), Int32,
+@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(866), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self, dim,
 index, value, opts, dst)
-@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(860), Int32,
+@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(867), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, src, opts, dst)
-@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(861), Int32,
+@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(868), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}),
 c, self, dim, index, value, opts, out)
-@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(862), Int32,
+@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(869), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}), c, self, dim,
 index, value, opts)
-@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(863),
+@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(870),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts},
 Ptr{Cvoid}), c, self, dim, index, value, opts, dst)
-@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(864), Int32,
+@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(871), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{Int64}), c, s, lrs, cap, n)
-@inline tt_scheduler_last_epoch(s) = ccall(address_of(865), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(866), Int32,
+@inline tt_scheduler_last_epoch(s) = ccall(address_of(872), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(873), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, s, name, value)
-@inline tt_scheduler_num_numbers(s) = ccall(address_of(867), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(868), Int32,
+@inline tt_scheduler_num_numbers(s) = ccall(address_of(874), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(875), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, s, i, name, cap, out)
-@inline tt_scheduler_release(s) = ccall(address_of(869), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_retain(s) = ccall(address_of(870), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_step(c, s) = ccall(address_of(871), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(872), Int32,
+@inline tt_scheduler_release(s) = ccall(address_of(876), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_retain(s) = ccall(address_of(877), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_step(c, s) = ccall(address_of(878), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(879), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, s, epoch)
-@inline tt_scope_pop(c, keep, n) = ccall(address_of(873), Int32,
+@inline tt_scope_pop(c, keep, n) = ccall(address_of(880), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, keep, n)
-@inline tt_scope_push(c) = ccall(address_of(874), Int32, (Ptr{Cvoid},), c)
-@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(875), Int32,
+@inline tt_scope_push(c) = ccall(address_of(881), Int32, (Ptr{Cvoid},), c)
+@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(882), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Ptr{Cvoid}}), c,
 sorted_sequence, self, opts, out)
-@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(876), Int32,
+@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(883), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Cvoid}), c, sorted_sequence,
 self, opts, dst)
-@inline tt_select(c, self, dim, index, out) = ccall(address_of(877), Int32,
+@inline tt_select(c, self, dim, index, out) = ccall(address_of(884), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
-@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(878), Int32,
+@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(885), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, src, dim, index, out)
-@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(879), Int32,
+@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(886), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(880), Int32,
+@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(887), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_memory_limit(c, bytes) = ccall(address_of(881), Int32, (Ptr{Cvoid}, Int64), c, bytes)
-@inline tt_set_num_threads(c, n) = ccall(address_of(882), Int32, (Ptr{Cvoid}, Int32), c, n)
-@inline tt_sigmoid(c, self, out) = ccall(address_of(883), Int32,
+@inline tt_set_memory_limit(c, bytes) = ccall(address_of(888), Int32, (Ptr{Cvoid}, Int64), c, bytes)
+@inline tt_set_num_threads(c, n) = ccall(address_of(889), Int32, (Ptr{Cvoid}, Int32), c, n)
+@inline tt_sigmoid(c, self, out) = ccall(address_of(890), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sigmoid_(c, self) = ccall(address_of(884), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(885), Int32,
+@inline tt_sigmoid_(c, self) = ccall(address_of(891), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(892), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sign(c, self, out) = ccall(address_of(886), Int32,
+@inline tt_sign(c, self, out) = ccall(address_of(893), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sign_(c, self) = ccall(address_of(887), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sign_into(c, self, dst) = ccall(address_of(888), Int32,
+@inline tt_sign_(c, self) = ccall(address_of(894), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sign_into(c, self, dst) = ccall(address_of(895), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_silu(c, input, out) = ccall(address_of(889), Int32,
+@inline tt_silu(c, input, out) = ccall(address_of(896), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_silu_(c, input) = ccall(address_of(890), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_sin(c, self, out) = ccall(address_of(891), Int32,
+@inline tt_silu_(c, input) = ccall(address_of(897), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_sin(c, self, out) = ccall(address_of(898), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sin_(c, self) = ccall(address_of(892), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sin_into(c, self, dst) = ccall(address_of(893), Int32,
+@inline tt_sin_(c, self) = ccall(address_of(899), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sin_into(c, self, dst) = ccall(address_of(900), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinh(c, self, out) = ccall(address_of(894), Int32,
+@inline tt_sinh(c, self, out) = ccall(address_of(901), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinh_(c, self) = ccall(address_of(895), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinh_into(c, self, dst) = ccall(address_of(896), Int32,
+@inline tt_sinh_(c, self) = ccall(address_of(902), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinh_into(c, self, dst) = ccall(address_of(903), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(897), Int32,
+@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(904), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_slice_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(898), Int32,
+@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(905), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self, src,
 opts, out)
-@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(899), Int32,
+@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(906), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Cvoid}), c, self, src, opts,
 dst)
-@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(900), Int32,
+@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(907), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_smooth_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(901), Int32,
+@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(908), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(902), Int32,
+@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(909), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(903), Int32,
+@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(910), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmin_opts}, Ptr{Ptr{Cvoid}}), c, input, dim, opts, out)
-@inline tt_softplus(c, input, opts, out) = ccall(address_of(904), Int32,
+@inline tt_softplus(c, input, opts, out) = ccall(address_of(911), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(905), Int32,
+@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(912), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softsign(c, input, out) = ccall(address_of(906), Int32,
+@inline tt_softsign(c, input, out) = ccall(address_of(913), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(907), Int32,
+@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(914), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 values, indices)
-@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(908), Int32,
+@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(915), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_values,
 dst_indices)
-@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(909), Int32,
+@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(916), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 split_size, opts, outs, cap, n_outs)
 @inline tt_split_with_sizes(c, self, split_sizes, n_split_sizes, opts, outs, cap, n_outs) =
-ccall(address_of(910), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(917), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_split_with_sizes_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, split_sizes,
 n_split_sizes, opts, outs, cap, n_outs)
-@inline tt_sqrt(c, self, out) = ccall(address_of(911), Int32,
+@inline tt_sqrt(c, self, out) = ccall(address_of(918), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sqrt_(c, self) = ccall(address_of(912), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sqrt_into(c, self, dst) = ccall(address_of(913), Int32,
+@inline tt_sqrt_(c, self) = ccall(address_of(919), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sqrt_into(c, self, dst) = ccall(address_of(920), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_square(c, self, out) = ccall(address_of(914), Int32,
+@inline tt_square(c, self, out) = ccall(address_of(921), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_square_(c, self) = ccall(address_of(915), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_square_into(c, self, dst) = ccall(address_of(916), Int32,
+@inline tt_square_(c, self) = ccall(address_of(922), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_square_into(c, self, dst) = ccall(address_of(923), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_squeeze(c, self, out) = ccall(address_of(917), Int32,
+@inline tt_squeeze(c, self, out) = ccall(address_of(924), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(918), Int32,
+@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(925), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, out)
-@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(919), Int32,
+@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(926), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors,
 opts, out)
-@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(920), Int32,
+@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(927), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Cvoid}), c, tensors, n_tensors, opts,
 dst)
-@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(921), Int32,
+@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(928), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, state, name, out)
-@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(922), Int32,
+@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(929), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, state, i, out)
-@inline tt_state_dict_name(state, i) = ccall(address_of(923), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_state_dict_name(state, i) = ccall(address_of(930), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 state, i)
-@inline tt_state_dict_new(c, out) = ccall(address_of(924), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_state_dict_new(c, out) = ccall(address_of(931), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_state_dict_release(state) = ccall(address_of(925), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_retain(state) = ccall(address_of(926), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(927), Int32,
+@inline tt_state_dict_release(state) = ccall(address_of(932), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_retain(state) = ccall(address_of(933), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(934), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, state, name, tensor)
-@inline tt_state_dict_size(state) = ccall(address_of(928), Int64, (Ptr{Cvoid},), state)
-@inline tt_state_dict_structure(state) = ccall(address_of(929), Ptr{UInt8}, (Ptr{Cvoid},), state)
-@inline tt_status_name(s) = ccall(address_of(930), Ptr{UInt8}, (Int32,), s)
-@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(931), Int32,
+@inline tt_state_dict_size(state) = ccall(address_of(935), Int64, (Ptr{Cvoid},), state)
+@inline tt_state_dict_structure(state) = ccall(address_of(936), Ptr{UInt8}, (Ptr{Cvoid},), state)
+@inline tt_status_name(s) = ccall(address_of(937), Ptr{UInt8}, (Int32,), s)
+@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(938), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(932), Int32,
+@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(939), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(933), Int32,
+@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(940), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, std, mean)
-@inline tt_sub(c, self, other, out) = ccall(address_of(934), Int32,
+@inline tt_sub(c, self, other, out) = ccall(address_of(941), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_(c, self, other) = ccall(address_of(935), Int32,
+@inline tt_sub_(c, self, other) = ccall(address_of(942), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(936), Int32,
+@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(943), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(937), Int32,
+@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(944), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(938), Int32,
+@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(945), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_f64(c, self, other, out) = ccall(address_of(939), Int32,
+@inline tt_sub_f64(c, self, other, out) = ccall(address_of(946), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_f64_(c, self, other) = ccall(address_of(940), Int32,
+@inline tt_sub_f64_(c, self, other) = ccall(address_of(947), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(941), Int32,
+@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(948), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_i64(c, self, other, out) = ccall(address_of(942), Int32,
+@inline tt_sub_i64(c, self, other, out) = ccall(address_of(949), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_i64_(c, self, other) = ccall(address_of(943), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_sub_i64_(c, self, other) = ccall(address_of(950), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(944), Int32,
+@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(951), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_into(c, self, other, dst) = ccall(address_of(945), Int32,
+@inline tt_sub_into(c, self, other, dst) = ccall(address_of(952), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(946), Int32,
+@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(953), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_scalar_(c, self, other) = ccall(address_of(947), Int32,
+@inline tt_sub_scalar_(c, self, other) = ccall(address_of(954), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(948), Int32,
+@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(955), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(949), Int32,
+@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(956), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(950), Int32,
+@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(957), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(951), Int32,
+@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(958), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sum(c, self, opts, out) = ccall(address_of(952), Int32,
+@inline tt_sum(c, self, opts, out) = ccall(address_of(959), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sum_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(953), Int32,
+@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(960), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(954), Int32,
+@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(961), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(955), Int32,
+@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(962), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_synchronize(c, device) = ccall(address_of(956), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
+@inline tt_synchronize(c, device) = ccall(address_of(963), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
 device)
-@inline tt_t(c, self, out) = ccall(address_of(957), Int32,
+@inline tt_t(c, self, out) = ccall(address_of(964), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_take(c, self, index, out) = ccall(address_of(958), Int32,
+@inline tt_take(c, self, index, out) = ccall(address_of(965), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, index, out)
-@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(959), Int32,
+@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(966), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Ptr{Cvoid}}), c, self,
 indices, opts, out)
-@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(960), Int32,
+@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(967), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Cvoid}), c, self, indices,
 opts, dst)
-@inline tt_take_into(c, self, index, dst) = ccall(address_of(961), Int32,
+@inline tt_take_into(c, self, index, dst) = ccall(address_of(968), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, index, dst)
-@inline tt_tan(c, self, out) = ccall(address_of(962), Int32,
+@inline tt_tan(c, self, out) = ccall(address_of(969), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tan_(c, self) = ccall(address_of(963), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tan_into(c, self, dst) = ccall(address_of(964), Int32,
+@inline tt_tan_(c, self) = ccall(address_of(970), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tan_into(c, self, dst) = ccall(address_of(971), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanh(c, self, out) = ccall(address_of(965), Int32,
+@inline tt_tanh(c, self, out) = ccall(address_of(972), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tanh_(c, self) = ccall(address_of(966), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tanh_into(c, self, dst) = ccall(address_of(967), Int32,
+@inline tt_tanh_(c, self) = ccall(address_of(973), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tanh_into(c, self, dst) = ccall(address_of(974), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tensor_data(t) = ccall(address_of(968), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_index(t) = ccall(address_of(969), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_type(t) = ccall(address_of(970), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_dtype(t) = ccall(address_of(971), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(972), Int32,
+@inline tt_tensor_data(t) = ccall(address_of(975), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_index(t) = ccall(address_of(976), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_type(t) = ccall(address_of(977), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_dtype(t) = ccall(address_of(978), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(979), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim,
 out)
-@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(973), Int32,
+@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(980), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, managed, major, out)
-@inline tt_tensor_grad(c, self, out) = ccall(address_of(974), Int32,
+@inline tt_tensor_grad(c, self, out) = ccall(address_of(981), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(975), Int32,
+@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(982), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_tensor_import(c, data, dtype, shape, ndim, strides, writable, deleter, user, out) =
-ccall(address_of(976), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
+ccall(address_of(983), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim, strides, writable, deleter,
 user, out)
-@inline tt_tensor_is_contiguous(t) = ccall(address_of(977), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_leaf(t) = ccall(address_of(978), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_view(t) = ccall(address_of(979), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_writable(t) = ccall(address_of(980), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_ndim(t) = ccall(address_of(981), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_numel(t) = ccall(address_of(982), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_offset(t) = ccall(address_of(983), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(984), Int32,
+@inline tt_tensor_is_contiguous(t) = ccall(address_of(984), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_leaf(t) = ccall(address_of(985), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_view(t) = ccall(address_of(986), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_writable(t) = ccall(address_of(987), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_ndim(t) = ccall(address_of(988), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_numel(t) = ccall(address_of(989), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_offset(t) = ccall(address_of(990), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(991), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, t, buffer, cap, n)
-@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(985), Int32,
+@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(992), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, t, dst, bytes)
-@inline tt_tensor_release(t) = ccall(address_of(986), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_requires_grad(t) = ccall(address_of(987), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_retain(t) = ccall(address_of(988), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(989), Int32,
+@inline tt_tensor_release(t) = ccall(address_of(993), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_requires_grad(t) = ccall(address_of(994), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_retain(t) = ccall(address_of(995), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(996), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, leaf, src)
-@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(990), Int32,
+@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(997), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, grad)
-@inline tt_tensor_shape(t) = ccall(address_of(991), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_size(t, dim) = ccall(address_of(992), Int64, (Ptr{Cvoid}, Int64), t, dim)
-@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(993), Int32,
+@inline tt_tensor_shape(t) = ccall(address_of(998), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_size(t, dim) = ccall(address_of(999), Int64, (Ptr{Cvoid}, Int64), t, dim)
+@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1000), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_tensor_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 self, sections, opts, outs, cap, n_outs)
 @inline tt_tensor_split_indices(c, self, indices, n_indices, opts, outs, cap, n_outs) =
-ccall(address_of(994), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1001), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_tensor_split_indices_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, indices, n_indices,
 opts, outs, cap, n_outs)
 @inline tt_tensor_split_tensor(c, self, tensor_indices_or_sections, opts, outs, cap, n_outs) =
-ccall(address_of(995), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts},
-Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
-@inline tt_tensor_storage_bytes(t) = ccall(address_of(996), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_storage_data(t) = ccall(address_of(997), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_strides(t) = ccall(address_of(998), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(999), Int32,
+ccall(address_of(1002), Int32,
+(Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts}, Ptr{Ptr{Cvoid}}, Int64,
+Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
+@inline tt_tensor_storage_bytes(t) = ccall(address_of(1003), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_storage_data(t) = ccall(address_of(1004), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_strides(t) = ccall(address_of(1005), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1006), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, t, major, out)
-@inline tt_tensor_version(t) = ccall(address_of(1000), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensor_version(t) = ccall(address_of(1007), UInt32, (Ptr{Cvoid},), t)
 @inline tt_tensordot(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out) =
-ccall(address_of(1001), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1008), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Ptr{Cvoid}}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out)
 @inline tt_tensordot_into(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst) =
-ccall(address_of(1002), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1009), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Cvoid}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst)
-@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1003), Int32,
+@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1010), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_to(c, self, opts, out) = ccall(address_of(1004), Int32,
+@inline tt_to(c, self, opts, out) = ccall(address_of(1011), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_to_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1005), Int32,
+@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1012), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, k,
 opts, values, indices)
-@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1006), Int32,
+@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1013), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_torch_load(c, path, out) = ccall(address_of(1007), Int32,
+@inline tt_torch_load(c, path, out) = ccall(address_of(1014), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1008), Int32,
+@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1015), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Cstring), c, path, tensors, structure)
-@inline tt_trace(c, self, out) = ccall(address_of(1009), Int32,
+@inline tt_trace(c, self, out) = ccall(address_of(1016), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1010), Int32,
+@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1017), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim0, dim1, out)
-@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1011), Int32,
+@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1018), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x, opts, out)
-@inline tt_tril(c, self, opts, out) = ccall(address_of(1012), Int32,
+@inline tt_tril(c, self, opts, out) = ccall(address_of(1019), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_tril_(c, self, opts) = ccall(address_of(1013), Int32,
+@inline tt_tril_(c, self, opts) = ccall(address_of(1020), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}), c, self, opts)
-@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1014), Int32,
+@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1021), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_tril_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1015), Int32,
+@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1022), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trim(c) = ccall(address_of(1016), Int32, (Ptr{Cvoid},), c)
-@inline tt_triu(c, self, opts, out) = ccall(address_of(1017), Int32,
+@inline tt_trim(c) = ccall(address_of(1023), Int32, (Ptr{Cvoid},), c)
+@inline tt_triu(c, self, opts, out) = ccall(address_of(1024), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_triu_(c, self, opts) = ccall(address_of(1018), Int32,
+@inline tt_triu_(c, self, opts) = ccall(address_of(1025), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}), c, self, opts)
-@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1019), Int32,
+@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1026), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_triu_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1020), Int32,
+@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1027), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trunc(c, self, out) = ccall(address_of(1021), Int32,
+@inline tt_trunc(c, self, out) = ccall(address_of(1028), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_trunc_(c, self) = ccall(address_of(1022), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_trunc_into(c, self, dst) = ccall(address_of(1023), Int32,
+@inline tt_trunc_(c, self) = ccall(address_of(1029), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_trunc_into(c, self, dst) = ccall(address_of(1030), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1024), Int32,
+@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1031), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unbind_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
-@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1025), Int32,
+@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1032), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, sizes, n_sizes,
 out)
-@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1026), Int32,
+@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1033), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dimension, size, step, out)
-@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1027), Int32,
+@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1034), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_uniform__opts}), c, self, low, high, opts)
-@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1028), Int32,
+@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1035), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, values, inverse, counts)
-@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1029),
+@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1036),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, indices,
 shape, n_shape, outs, cap, n_outs)
-@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1030), Int32,
+@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1037), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_vander(c, x, opts, out) = ccall(address_of(1031), Int32,
+@inline tt_vander(c, x, opts, out) = ccall(address_of(1038), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1032), Int32,
+@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1039), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1033), Int32,
+@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1040), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1034), Int32,
+@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1041), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, var, mean)
-@inline tt_vdot(c, self, other, out) = ccall(address_of(1035), Int32,
+@inline tt_vdot(c, self, other, out) = ccall(address_of(1042), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1036), Int32,
+@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1043), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_version() = ccall(address_of(1037), Ptr{UInt8}, ())
-@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1038), Int32,
+@inline tt_version() = ccall(address_of(1044), Ptr{UInt8}, ())
+@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1045), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1039), Int32,
+@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1046), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1040),
+@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1047),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1041), Int32,
+@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1048), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1042), Int32,
+@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1049), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_where(c, condition, self, other, out) = ccall(address_of(1043), Int32,
+@inline tt_where(c, condition, self, other, out) = ccall(address_of(1050), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, condition, self, other, out)
-@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1044), Int32,
+@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1051), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, condition, self, other, dst)
-@inline tt_zero_(c, self) = ccall(address_of(1045), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1046), Int32,
+@inline tt_zero_(c, self) = ccall(address_of(1052), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1053), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_zeros_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1047), Int32,
+@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1054), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_zeros_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
 
 const STRUCTS = (
@@ -4547,6 +4628,13 @@ const STRUCTS = (
     tt_optim_adamw_opts,
     tt_optim_rmsprop_opts,
     tt_optim_adagrad_opts,
+    tt_optim_adadelta_opts,
+    tt_optim_adamax_opts,
+    tt_optim_nadam_opts,
+    tt_optim_radam_opts,
+    tt_optim_asgd_opts,
+    tt_optim_rprop_opts,
+    tt_optim_lion_opts,
     tt_lr_step_opts,
     tt_lr_multi_step_opts,
     tt_lr_constant_opts,

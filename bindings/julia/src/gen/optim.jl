@@ -135,6 +135,188 @@ function Adagrad(params; lr::Real=1e-2, lr_decay::Real=0, weight_decay::Real=0,
 end
 
 """
+    Adadelta(params; lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, maximize=false)
+
+Adadelta (Zeiler 2012): scales the gradient g to the size of the updates so far. s and a are running
+averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) * g. Then p -= lr
+* d.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: factor of each update
+- `rho`: decay rate of s and a, in [0, 1]
+- `eps`: added to s and a for numerical stability
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function Adadelta(params; lr::Real=1.0, rho::Real=0.9, eps::Real=1e-6, weight_decay::Real=0,
+    maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_adadelta_opts(UInt64(31), f64(lr), f64(rho), f64(eps), f64(weight_decay),
+        flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adadelta(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    Adamax(params; lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, maximize=false)
+
+Adamax (Kingma and Ba 2015): Adam with the infinity norm. m is a running average of the gradient g,
+u the larger of beta2 * u and abs(g) + eps. Then p -= lr / (1 - beta1^step) * m / u.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: learning rate
+- `betas`: decay rates of m and of u, in [0, 1)
+- `eps`: added to the absolute value of the gradient for numerical stability
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function Adamax(params; lr::Real=2e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8,
+    weight_decay::Real=0, maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_adamax_opts(UInt64(31), f64(lr), pair(betas), f64(eps), f64(weight_decay),
+        flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adamax(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    NAdam(params; lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
+        decoupled_weight_decay=false, maximize=false)
+
+NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 * (1
+- 0.96^(step * `momentum_decay`) / 2). A step goes along the gradient and along the running average
+of gradients, in shares that follow from mu of this and of the next step, and divides both as Adam
+does.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: learning rate
+- `betas`: decay rates of the running averages of the gradient and of its square, in [0, 1)
+- `eps`: added to the denominator for numerical stability
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `momentum_decay`: how fast the momentum grows to beta1
+- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * `weight_decay` instead, as
+  AdamW does
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function NAdam(params; lr::Real=2e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8,
+    weight_decay::Real=0, momentum_decay::Real=4e-3, decoupled_weight_decay::Bool=false,
+    maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_nadam_opts(UInt64(127), f64(lr), pair(betas), f64(eps), f64(weight_decay),
+        f64(momentum_decay), flag(decoupled_weight_decay), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_nadam(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    RAdam(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
+        decoupled_weight_decay=false, maximize=false)
+
+RAdam (Liu et al. 2020): Adam whose first steps do not divide by the root of the averaged squares,
+since too few of them are known; later steps are multiplied by a rectification that grows to 1.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: learning rate
+- `betas`: decay rates of the running averages of the gradient and of its square, in [0, 1)
+- `eps`: added to the denominator for numerical stability
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `decoupled_weight_decay`: whether to multiply the parameter by 1 - lr * `weight_decay` instead, as
+  AdamW does
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function RAdam(params; lr::Real=1e-3, betas::Floats=(0.9, 0.999), eps::Real=1e-8,
+    weight_decay::Real=0, decoupled_weight_decay::Bool=false, maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_radam_opts(UInt64(63), f64(lr), pair(betas), f64(eps), f64(weight_decay),
+        flag(decoupled_weight_decay), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_radam(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    ASGD(params; lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, maximize=false)
+
+Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p * (1 - lambd * eta) - eta *
+g, where eta = lr / (1 + lambd * lr * step)^alpha is that of the step before. The state ax is the
+average of p over the steps after t0.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: learning rate
+- `lambd`: decay of the parameter in each step
+- `alpha`: power of the decay of eta
+- `t0`: step from which ax is an average; before, it is p
+- `weight_decay`: L2 penalty: this multiple of the parameter is added to its gradient
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function ASGD(params; lr::Real=1e-2, lambd::Real=1e-4, alpha::Real=0.75, t0::Real=1e6,
+    weight_decay::Real=0, maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_asgd_opts(UInt64(63), f64(lr), f64(lambd), f64(alpha), f64(t0),
+        f64(weight_decay), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_asgd(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    Rprop(params; lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), maximize=false)
+
+Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once: each
+element has a step size of its own, which grows by etas[1] while its gradient keeps its sign and
+shrinks by etas[0] when the sign changes; then the element rests for a step. Only the sign of the
+gradient is used.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: first step size of every element
+- `etas`: factors of a step size: when the sign changes, in (0, 1), and when it stays, greater than
+  1
+- `step_sizes`: smallest and largest step size
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function Rprop(params; lr::Real=1e-2, etas::Floats=(0.5, 1.2), step_sizes::Floats=(1e-6, 50),
+    maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_rprop_opts(UInt64(15), f64(lr), pair(etas), pair(step_sizes),
+        flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_rprop(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    Lion(params; lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, maximize=false)
+
+Lion (Chen et al. 2023), which PyTorch does not have: p = p * (1 - lr * `weight_decay`) - lr *
+sign(beta1 * m + (1 - beta1) * g), then m = beta2 * m + (1 - beta2) * g.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+- `lr`: learning rate
+- `betas`: share of m in the update, and decay rate of m, in [0, 1)
+- `weight_decay`: weight decay coefficient
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function Lion(params; lr::Real=1e-4, betas::Floats=(0.9, 0.99), weight_decay::Real=0.0,
+    maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_lion_opts(UInt64(15), f64(lr), pair(betas), f64(weight_decay),
+        flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_lion(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
     StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)
 
 Multiplies the learning rate of each group by gamma every `step_size` steps.
@@ -351,6 +533,8 @@ end
 # Values whose halves have names of their own.
 const OPTIM_PARTS = (
     betas = ("beta1", "beta2"),
+    etas = ("etaminus", "etaplus"),
+    step_sizes = ("step_size_min", "step_size_max"),
 )
 
 const OPTIM_CLASSES = (
@@ -359,6 +543,13 @@ const OPTIM_CLASSES = (
     :AdamW,
     :RMSprop,
     :Adagrad,
+    :Adadelta,
+    :Adamax,
+    :NAdam,
+    :RAdam,
+    :ASGD,
+    :Rprop,
+    :Lion,
     :StepLR,
     :MultiStepLR,
     :ConstantLR,

@@ -1,7 +1,9 @@
 """Optimizers and learning-rate schedules, by the names of torch.optim."""
-from . import _optimizers, lr_scheduler
+from . import _optimizers, lr_scheduler, swa_utils
 from ._optimizers import *  # noqa: F403
+from .lbfgs import LBFGS
+from .matrix import Adafactor, Muon
 from .optimizer import Optimizer
 
-__all__ = ["Optimizer", "lr_scheduler"]
+__all__ = ["Adafactor", "LBFGS", "Muon", "Optimizer", "lr_scheduler", "swa_utils"]
 __all__ += _optimizers.__all__

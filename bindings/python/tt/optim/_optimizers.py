@@ -340,10 +340,441 @@ class Adagrad(NativeOptimizer):
         )
 
 
+class Adadelta(NativeOptimizer):
+    """Adadelta (Zeiler 2012): scales the gradient g to the size of the updates so far. s and a are
+    running averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) * g.
+    Then p -= lr * d.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: factor of each update
+    rho: decay rate of s and a, in [0, 1]
+    eps: added to s and a for numerical stability
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "Adadelta", "tt_optim_adadelta"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1.0,), False),
+        ("rho", "Float", (0.9,), False),
+        ("eps", "Float", (1e-6,), False),
+        ("weight_decay", "Float", (0,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("rho", ("rho",), False),
+        ("eps", ("eps",), False),
+        ("weight_decay", ("weight_decay",), False),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1.0,
+        rho: float | Tensor = 0.9,
+        eps: float | Tensor = 1e-6,
+        weight_decay: float | Tensor = 0,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            rho=rho,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+
+
+class Adamax(NativeOptimizer):
+    """Adamax (Kingma and Ba 2015): Adam with the infinity norm. m is a running average of the
+    gradient
+    g, u the larger of beta2 * u and abs(g) + eps. Then p -= lr / (1 - beta1^step) * m / u.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: learning rate
+    betas: decay rates of m and of u, in [0, 1)
+    eps: added to the absolute value of the gradient for numerical stability
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "Adamax", "tt_optim_adamax"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (2e-3,), False),
+        ("betas", "Float[2]", ((0.9, 0.999),), False),
+        ("eps", "Float", (1e-8,), False),
+        ("weight_decay", "Float", (0,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("betas", ("beta1", "beta2"), False),
+        ("eps", ("eps",), False),
+        ("weight_decay", ("weight_decay",), False),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float | Tensor = 1e-8,
+        weight_decay: float | Tensor = 0,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+
+
+class NAdam(NativeOptimizer):
+    """NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 * (1 -
+    0.96^(step * momentum_decay) / 2). A step goes along the gradient and along the running average
+    of gradients, in shares that follow from mu of this and of the next step, and divides both as
+    Adam does.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: learning rate
+    betas: decay rates of the running averages of the gradient and of its square, in [0, 1)
+    eps: added to the denominator for numerical stability
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    momentum_decay: how fast the momentum grows to beta1
+    decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead, as
+        AdamW does
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "NAdam", "tt_optim_nadam"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (2e-3,), False),
+        ("betas", "Float[2]", ((0.9, 0.999),), False),
+        ("eps", "Float", (1e-8,), False),
+        ("weight_decay", "Float", (0,), False),
+        ("momentum_decay", "Float", (4e-3,), False),
+        ("decoupled_weight_decay", "Bool", (False,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("betas", ("beta1", "beta2"), False),
+        ("eps", ("eps",), False),
+        ("weight_decay", ("weight_decay",), False),
+        ("momentum_decay", ("momentum_decay",), False),
+        ("decoupled_weight_decay", ("decoupled_weight_decay",), True),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float | Tensor = 1e-8,
+        weight_decay: float | Tensor = 0,
+        momentum_decay: float | Tensor = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+
+
+class RAdam(NativeOptimizer):
+    """RAdam (Liu et al. 2020): Adam whose first steps do not divide by the root of the averaged
+    squares, since too few of them are known; later steps are multiplied by a rectification that
+    grows to 1.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: learning rate
+    betas: decay rates of the running averages of the gradient and of its square, in [0, 1)
+    eps: added to the denominator for numerical stability
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    decoupled_weight_decay: whether to multiply the parameter by 1 - lr * weight_decay instead, as
+        AdamW does
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "RAdam", "tt_optim_radam"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1e-3,), False),
+        ("betas", "Float[2]", ((0.9, 0.999),), False),
+        ("eps", "Float", (1e-8,), False),
+        ("weight_decay", "Float", (0,), False),
+        ("decoupled_weight_decay", "Bool", (False,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("betas", ("beta1", "beta2"), False),
+        ("eps", ("eps",), False),
+        ("weight_decay", ("weight_decay",), False),
+        ("decoupled_weight_decay", ("decoupled_weight_decay",), True),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float | Tensor = 1e-8,
+        weight_decay: float | Tensor = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+
+
+class ASGD(NativeOptimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p * (1 - lambd * eta) -
+    eta
+    * g, where eta = lr / (1 + lambd * lr * step)^alpha is that of the step before. The state ax is
+    the average of p over the steps after t0.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: learning rate
+    lambd: decay of the parameter in each step
+    alpha: power of the decay of eta
+    t0: step from which ax is an average; before, it is p
+    weight_decay: L2 penalty: this multiple of the parameter is added to its gradient
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "ASGD", "tt_optim_asgd"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1e-2,), False),
+        ("lambd", "Float", (1e-4,), False),
+        ("alpha", "Float", (0.75,), False),
+        ("t0", "Float", (1e6,), False),
+        ("weight_decay", "Float", (0,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("lambd", ("lambd",), False),
+        ("alpha", ("alpha",), False),
+        ("t0", ("t0",), False),
+        ("weight_decay", ("weight_decay",), False),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        lambd: float | Tensor = 1e-4,
+        alpha: float | Tensor = 0.75,
+        t0: float | Tensor = 1e6,
+        weight_decay: float | Tensor = 0,
+        maximize: bool = False,
+        *,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            lambd=lambd,
+            alpha=alpha,
+            t0=t0,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+
+
+class Rprop(NativeOptimizer):
+    """Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once:
+    each
+    element has a step size of its own, which grows by etas[1] while its gradient keeps its sign and
+    shrinks by etas[0] when the sign changes; then the element rests for a step. Only the sign of
+    the gradient is used.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: first step size of every element
+    etas: factors of a step size: when the sign changes, in (0, 1), and when it stays, greater than
+        1
+    step_sizes: smallest and largest step size
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "Rprop", "tt_optim_rprop"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1e-2,), False),
+        ("etas", "Float[2]", ((0.5, 1.2),), False),
+        ("step_sizes", "Float[2]", ((1e-6, 50),), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("etas", ("etaminus", "etaplus"), False),
+        ("step_sizes", ("step_size_min", "step_size_max"), False),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float | Tensor, float | Tensor] = (0.5, 1.2),
+        step_sizes: tuple[float | Tensor, float | Tensor] = (1e-6, 50),
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            etas=etas,
+            step_sizes=step_sizes,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+        )
+
+
+class Lion(NativeOptimizer):
+    """Lion (Chen et al. 2023), which PyTorch does not have: p = p * (1 - lr * weight_decay) - lr *
+    sign(beta1 * m + (1 - beta1) * g), then m = beta2 * m + (1 - beta2) * g.
+
+    params: parameters to optimize: leaf tensors of a floating-point or complex dtype
+    lr: learning rate
+    betas: share of m in the update, and decay rate of m, in [0, 1)
+    weight_decay: weight decay coefficient
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "Lion", "tt_optim_lion"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1e-4,), False),
+        ("betas", "Float[2]", ((0.9, 0.99),), False),
+        ("weight_decay", "Float", (0.0,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), False),
+        ("betas", ("beta1", "beta2"), False),
+        ("weight_decay", ("weight_decay",), False),
+        ("maximize", ("maximize",), True),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-4,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.99),
+        weight_decay: float | Tensor = 0.0,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            betas=betas,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+        )
+
+
 __all__ = [
     "SGD",
     "Adam",
     "AdamW",
     "RMSprop",
     "Adagrad",
+    "Adadelta",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "ASGD",
+    "Rprop",
+    "Lion",
 ]

@@ -1835,6 +1835,78 @@ pub struct tt_optim_adagrad_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_optim_adadelta_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub rho: f64,
+    pub eps: f64,
+    pub weight_decay: f64,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_adamax_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub weight_decay: f64,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_nadam_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub weight_decay: f64,
+    pub momentum_decay: f64,
+    pub decoupled_weight_decay: i32,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_radam_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub weight_decay: f64,
+    pub decoupled_weight_decay: i32,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_asgd_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub lambd: f64,
+    pub alpha: f64,
+    pub t0: f64,
+    pub weight_decay: f64,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_rprop_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub etas: [f64; 2],
+    pub step_sizes: [f64; 2],
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_lion_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub weight_decay: f64,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_step_opts {
     pub set: u64,
     pub gamma: f64,
@@ -2109,11 +2181,13 @@ zeroed! {
     tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts
     tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_optim_sgd_opts
     tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
-    tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts
-    tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts
-    tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts
-    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
-    tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
+    tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts tt_optim_radam_opts
+    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts tt_lr_multi_step_opts
+    tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
+    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts
+    tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
+    tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
+    tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
 }
 
 pub const TT_OK: tt_status = 0;
@@ -2781,6 +2855,43 @@ pub const TT_OPTIM_ADAGRAD_WEIGHT_DECAY: u64 = 4;
 pub const TT_OPTIM_ADAGRAD_INITIAL_ACCUMULATOR_VALUE: u64 = 8;
 pub const TT_OPTIM_ADAGRAD_EPS: u64 = 16;
 pub const TT_OPTIM_ADAGRAD_MAXIMIZE: u64 = 32;
+pub const TT_OPTIM_ADADELTA_LR: u64 = 1;
+pub const TT_OPTIM_ADADELTA_RHO: u64 = 2;
+pub const TT_OPTIM_ADADELTA_EPS: u64 = 4;
+pub const TT_OPTIM_ADADELTA_WEIGHT_DECAY: u64 = 8;
+pub const TT_OPTIM_ADADELTA_MAXIMIZE: u64 = 16;
+pub const TT_OPTIM_ADAMAX_LR: u64 = 1;
+pub const TT_OPTIM_ADAMAX_BETAS: u64 = 2;
+pub const TT_OPTIM_ADAMAX_EPS: u64 = 4;
+pub const TT_OPTIM_ADAMAX_WEIGHT_DECAY: u64 = 8;
+pub const TT_OPTIM_ADAMAX_MAXIMIZE: u64 = 16;
+pub const TT_OPTIM_NADAM_LR: u64 = 1;
+pub const TT_OPTIM_NADAM_BETAS: u64 = 2;
+pub const TT_OPTIM_NADAM_EPS: u64 = 4;
+pub const TT_OPTIM_NADAM_WEIGHT_DECAY: u64 = 8;
+pub const TT_OPTIM_NADAM_MOMENTUM_DECAY: u64 = 16;
+pub const TT_OPTIM_NADAM_DECOUPLED_WEIGHT_DECAY: u64 = 32;
+pub const TT_OPTIM_NADAM_MAXIMIZE: u64 = 64;
+pub const TT_OPTIM_RADAM_LR: u64 = 1;
+pub const TT_OPTIM_RADAM_BETAS: u64 = 2;
+pub const TT_OPTIM_RADAM_EPS: u64 = 4;
+pub const TT_OPTIM_RADAM_WEIGHT_DECAY: u64 = 8;
+pub const TT_OPTIM_RADAM_DECOUPLED_WEIGHT_DECAY: u64 = 16;
+pub const TT_OPTIM_RADAM_MAXIMIZE: u64 = 32;
+pub const TT_OPTIM_ASGD_LR: u64 = 1;
+pub const TT_OPTIM_ASGD_LAMBD: u64 = 2;
+pub const TT_OPTIM_ASGD_ALPHA: u64 = 4;
+pub const TT_OPTIM_ASGD_T0: u64 = 8;
+pub const TT_OPTIM_ASGD_WEIGHT_DECAY: u64 = 16;
+pub const TT_OPTIM_ASGD_MAXIMIZE: u64 = 32;
+pub const TT_OPTIM_RPROP_LR: u64 = 1;
+pub const TT_OPTIM_RPROP_ETAS: u64 = 2;
+pub const TT_OPTIM_RPROP_STEP_SIZES: u64 = 4;
+pub const TT_OPTIM_RPROP_MAXIMIZE: u64 = 8;
+pub const TT_OPTIM_LION_LR: u64 = 1;
+pub const TT_OPTIM_LION_BETAS: u64 = 2;
+pub const TT_OPTIM_LION_WEIGHT_DECAY: u64 = 4;
+pub const TT_OPTIM_LION_MAXIMIZE: u64 = 8;
 pub const TT_LR_STEP_GAMMA: u64 = 1;
 pub const TT_LR_STEP_LAST_EPOCH: u64 = 2;
 pub const TT_LR_MULTI_STEP_GAMMA: u64 = 1;
@@ -4391,6 +4502,20 @@ extern "C" {
         opts: *const tt_optim_rmsprop_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_optim_adagrad(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_adagrad_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_adadelta(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_adadelta_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_adamax(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_adamax_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_nadam(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_nadam_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_radam(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_radam_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_asgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_asgd_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_rprop(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_rprop_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_lion(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_lion_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_lr_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, step_size: i64,
         opts: *const tt_lr_step_opts, out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_lr_multi_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, milestones: *const i64,

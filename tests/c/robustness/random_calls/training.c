@@ -21,12 +21,19 @@ static void add_optimizer(Program* p) {
   tt_optimizer *o = NULL, *old = *place;
   int i;
   for (i = 0; i < 3; i++) params[i] = leaf_tensor(p);
-  switch (below(p, 5)) {
+  switch (below(p, 12)) {
     case 0: CALL(tt_optim_sgd(p->c, params, n, NULL, &o)); break;
     case 1: CALL(tt_optim_adam(p->c, params, n, NULL, &o)); break;
     case 2: CALL(tt_optim_adamw(p->c, params, n, NULL, &o)); break;
     case 3: CALL(tt_optim_rmsprop(p->c, params, n, NULL, &o)); break;
-    default: CALL(tt_optim_adagrad(p->c, params, n, NULL, &o));
+    case 4: CALL(tt_optim_adagrad(p->c, params, n, NULL, &o)); break;
+    case 5: CALL(tt_optim_adadelta(p->c, params, n, NULL, &o)); break;
+    case 6: CALL(tt_optim_adamax(p->c, params, n, NULL, &o)); break;
+    case 7: CALL(tt_optim_nadam(p->c, params, n, NULL, &o)); break;
+    case 8: CALL(tt_optim_radam(p->c, params, n, NULL, &o)); break;
+    case 9: CALL(tt_optim_asgd(p->c, params, n, NULL, &o)); break;
+    case 10: CALL(tt_optim_rprop(p->c, params, n, NULL, &o)); break;
+    default: CALL(tt_optim_lion(p->c, params, n, NULL, &o));
   }
   if (!o) return;
   if (p->nested && old) {

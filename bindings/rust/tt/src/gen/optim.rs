@@ -421,3 +421,548 @@ pub fn adagrad_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: 
         call1(|c, out| sys::tt_optim_adagrad(c, params.as_ptr(), params.len() as i64, &opts.0, out))
     }
 }
+
+/// Options of [`adadelta_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdadeltaOpts(pub(crate) sys::tt_optim_adadelta_opts);
+impl AdadeltaOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AdadeltaOpts {
+        Self::default()
+    }
+    /// Factor of each update; default: 1.0.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> AdadeltaOpts {
+        self.0.set |= sys::TT_OPTIM_ADADELTA_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Decay rate of s and a, in \[0, 1\]; default: 0.9.
+    #[must_use]
+    pub fn rho(mut self, value: f64) -> AdadeltaOpts {
+        self.0.set |= sys::TT_OPTIM_ADADELTA_RHO;
+        self.0.rho = value;
+        self
+    }
+    /// Added to s and a for numerical stability; default: 1e-6.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> AdadeltaOpts {
+        self.0.set |= sys::TT_OPTIM_ADADELTA_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> AdadeltaOpts {
+        self.0.set |= sys::TT_OPTIM_ADADELTA_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> AdadeltaOpts {
+        self.0.set |= sys::TT_OPTIM_ADADELTA_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// Adadelta (Zeiler 2012): scales the gradient g to the size of the updates so far. s and a are
+/// running averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) \* g.
+/// Then p -= lr \* d.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Adadelta")]
+pub fn adadelta(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_adadelta(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Adadelta (Zeiler 2012): scales the gradient g to the size of the updates so far. s and a are
+/// running averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) \* g.
+/// Then p -= lr \* d.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Adadelta")]
+pub fn adadelta_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdadeltaOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_adadelta(c, params.as_ptr(), params.len() as i64, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`adamax_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdamaxOpts(pub(crate) sys::tt_optim_adamax_opts);
+impl AdamaxOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AdamaxOpts {
+        Self::default()
+    }
+    /// Learning rate; default: 2e-3.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> AdamaxOpts {
+        self.0.set |= sys::TT_OPTIM_ADAMAX_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Decay rates of m and of u, in \[0, 1); default: (0.9, 0.999).
+    #[must_use]
+    pub fn betas(mut self, value: (f64, f64)) -> AdamaxOpts {
+        self.0.set |= sys::TT_OPTIM_ADAMAX_BETAS;
+        self.0.betas = [value.0, value.1];
+        self
+    }
+    /// Added to the absolute value of the gradient for numerical stability; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> AdamaxOpts {
+        self.0.set |= sys::TT_OPTIM_ADAMAX_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> AdamaxOpts {
+        self.0.set |= sys::TT_OPTIM_ADAMAX_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> AdamaxOpts {
+        self.0.set |= sys::TT_OPTIM_ADAMAX_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// Adamax (Kingma and Ba 2015): Adam with the infinity norm. m is a running average of the gradient
+/// g, u the larger of beta2 \* u and abs(g) + eps. Then p -= lr / (1 - beta1^step) \* m / u.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Adamax")]
+pub fn adamax(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_adamax(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Adamax (Kingma and Ba 2015): Adam with the infinity norm. m is a running average of the gradient
+/// g, u the larger of beta2 \* u and abs(g) + eps. Then p -= lr / (1 - beta1^step) \* m / u.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Adamax")]
+pub fn adamax_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdamaxOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_adamax(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`nadam_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NadamOpts(pub(crate) sys::tt_optim_nadam_opts);
+impl NadamOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NadamOpts {
+        Self::default()
+    }
+    /// Learning rate; default: 2e-3.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Decay rates of the running averages of the gradient and of its square, in \[0, 1); default:
+    /// (0.9, 0.999).
+    #[must_use]
+    pub fn betas(mut self, value: (f64, f64)) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_BETAS;
+        self.0.betas = [value.0, value.1];
+        self
+    }
+    /// Added to the denominator for numerical stability; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// How fast the momentum grows to beta1; default: 4e-3.
+    #[must_use]
+    pub fn momentum_decay(mut self, value: f64) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_MOMENTUM_DECAY;
+        self.0.momentum_decay = value;
+        self
+    }
+    /// Whether to multiply the parameter by 1 - lr \* weight_decay instead, as AdamW does; default:
+    /// false.
+    #[must_use]
+    pub fn decoupled_weight_decay(mut self, value: bool) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_DECOUPLED_WEIGHT_DECAY;
+        self.0.decoupled_weight_decay = value as i32;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> NadamOpts {
+        self.0.set |= sys::TT_OPTIM_NADAM_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 \* (1 -
+/// 0.96^(step \* momentum_decay) / 2). A step goes along the gradient and along the running average
+/// of gradients, in shares that follow from mu of this and of the next step, and divides both as
+/// Adam does.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "NAdam")]
+pub fn nadam(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_nadam(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 \* (1 -
+/// 0.96^(step \* momentum_decay) / 2). A step goes along the gradient and along the running average
+/// of gradients, in shares that follow from mu of this and of the next step, and divides both as
+/// Adam does.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "NAdam")]
+pub fn nadam_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: NadamOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_nadam(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`radam_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RadamOpts(pub(crate) sys::tt_optim_radam_opts);
+impl RadamOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RadamOpts {
+        Self::default()
+    }
+    /// Learning rate; default: 1e-3.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> RadamOpts {
+        self.0.set |= sys::TT_OPTIM_RADAM_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Decay rates of the running averages of the gradient and of its square, in \[0, 1); default:
+    /// (0.9, 0.999).
+    #[must_use]
+    pub fn betas(mut self, value: (f64, f64)) -> RadamOpts {
+        self.0.set |= sys::TT_OPTIM_RADAM_BETAS;
+        self.0.betas = [value.0, value.1];
+        self
+    }
+    /// Added to the denominator for numerical stability; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> RadamOpts {
+        self.0.set |= sys::TT_OPTIM_RADAM_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> RadamOpts {
+        self.0.set |= sys::TT_OPTIM_RADAM_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Whether to multiply the parameter by 1 - lr \* weight_decay instead, as AdamW does; default:
+    /// false.
+    #[must_use]
+    pub fn decoupled_weight_decay(mut self, value: bool) -> RadamOpts {
+        self.0.set |= sys::TT_OPTIM_RADAM_DECOUPLED_WEIGHT_DECAY;
+        self.0.decoupled_weight_decay = value as i32;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> RadamOpts {
+        self.0.set |= sys::TT_OPTIM_RADAM_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// RAdam (Liu et al. 2020): Adam whose first steps do not divide by the root of the averaged
+/// squares, since too few of them are known; later steps are multiplied by a rectification that
+/// grows to 1.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "RAdam")]
+pub fn radam(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_radam(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// RAdam (Liu et al. 2020): Adam whose first steps do not divide by the root of the averaged
+/// squares, since too few of them are known; later steps are multiplied by a rectification that
+/// grows to 1.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "RAdam")]
+pub fn radam_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: RadamOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_radam(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`asgd_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsgdOpts(pub(crate) sys::tt_optim_asgd_opts);
+impl AsgdOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AsgdOpts {
+        Self::default()
+    }
+    /// Learning rate; default: 1e-2.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> AsgdOpts {
+        self.0.set |= sys::TT_OPTIM_ASGD_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Decay of the parameter in each step; default: 1e-4.
+    #[must_use]
+    pub fn lambd(mut self, value: f64) -> AsgdOpts {
+        self.0.set |= sys::TT_OPTIM_ASGD_LAMBD;
+        self.0.lambd = value;
+        self
+    }
+    /// Power of the decay of eta; default: 0.75.
+    #[must_use]
+    pub fn alpha(mut self, value: f64) -> AsgdOpts {
+        self.0.set |= sys::TT_OPTIM_ASGD_ALPHA;
+        self.0.alpha = value;
+        self
+    }
+    /// Step from which ax is an average; before, it is p; default: 1e6.
+    #[must_use]
+    pub fn t0(mut self, value: f64) -> AsgdOpts {
+        self.0.set |= sys::TT_OPTIM_ASGD_T0;
+        self.0.t0 = value;
+        self
+    }
+    /// L2 penalty: this multiple of the parameter is added to its gradient; default: 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> AsgdOpts {
+        self.0.set |= sys::TT_OPTIM_ASGD_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> AsgdOpts {
+        self.0.set |= sys::TT_OPTIM_ASGD_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p \* (1 - lambd \* eta) -
+/// eta \* g, where eta = lr / (1 + lambd \* lr \* step)^alpha is that of the step before. The state
+/// ax is the average of p over the steps after t0.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "ASGD")]
+pub fn asgd(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_asgd(c, params.as_ptr(), params.len() as i64, std::ptr::null(),
+            out))
+    }
+}
+
+/// Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p \* (1 - lambd \* eta) -
+/// eta \* g, where eta = lr / (1 + lambd \* lr \* step)^alpha is that of the step before. The state
+/// ax is the average of p over the steps after t0.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "ASGD")]
+pub fn asgd_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AsgdOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_asgd(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`rprop_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RpropOpts(pub(crate) sys::tt_optim_rprop_opts);
+impl RpropOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RpropOpts {
+        Self::default()
+    }
+    /// First step size of every element; default: 1e-2.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> RpropOpts {
+        self.0.set |= sys::TT_OPTIM_RPROP_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Factors of a step size: when the sign changes, in (0, 1), and when it stays, greater than 1;
+    /// default: (0.5, 1.2).
+    #[must_use]
+    pub fn etas(mut self, value: (f64, f64)) -> RpropOpts {
+        self.0.set |= sys::TT_OPTIM_RPROP_ETAS;
+        self.0.etas = [value.0, value.1];
+        self
+    }
+    /// Smallest and largest step size; default: (1e-6, 50).
+    #[must_use]
+    pub fn step_sizes(mut self, value: (f64, f64)) -> RpropOpts {
+        self.0.set |= sys::TT_OPTIM_RPROP_STEP_SIZES;
+        self.0.step_sizes = [value.0, value.1];
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> RpropOpts {
+        self.0.set |= sys::TT_OPTIM_RPROP_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once: each
+/// element has a step size of its own, which grows by etas\[1\] while its gradient keeps its sign
+/// and shrinks by etas\[0\] when the sign changes; then the element rests for a step. Only the sign
+/// of the gradient is used.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Rprop")]
+pub fn rprop(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_rprop(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once: each
+/// element has a step size of its own, which grows by etas\[1\] while its gradient keeps its sign
+/// and shrinks by etas\[0\] when the sign changes; then the element rests for a step. Only the sign
+/// of the gradient is used.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Rprop")]
+pub fn rprop_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: RpropOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_rprop(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`lion_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LionOpts(pub(crate) sys::tt_optim_lion_opts);
+impl LionOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LionOpts {
+        Self::default()
+    }
+    /// Learning rate; default: 1e-4.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> LionOpts {
+        self.0.set |= sys::TT_OPTIM_LION_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Share of m in the update, and decay rate of m, in \[0, 1); default: (0.9, 0.99).
+    #[must_use]
+    pub fn betas(mut self, value: (f64, f64)) -> LionOpts {
+        self.0.set |= sys::TT_OPTIM_LION_BETAS;
+        self.0.betas = [value.0, value.1];
+        self
+    }
+    /// Weight decay coefficient; default: 0.0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> LionOpts {
+        self.0.set |= sys::TT_OPTIM_LION_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> LionOpts {
+        self.0.set |= sys::TT_OPTIM_LION_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// Lion (Chen et al. 2023), which PyTorch does not have: p = p \* (1 - lr \* weight_decay) - lr \*
+/// sign(beta1 \* m + (1 - beta1) \* g), then m = beta2 \* m + (1 - beta2) \* g.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Lion")]
+pub fn lion(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_lion(c, params.as_ptr(), params.len() as i64, std::ptr::null(),
+            out))
+    }
+}
+
+/// Lion (Chen et al. 2023), which PyTorch does not have: p = p \* (1 - lr \* weight_decay) - lr \*
+/// sign(beta1 \* m + (1 - beta1) \* g), then m = beta2 \* m + (1 - beta2) \* g.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
+#[doc(alias = "Lion")]
+pub fn lion_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: LionOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_lion(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}

@@ -569,12 +569,19 @@ fn new_optimizer() -> Result<Optimizer> {
         Ok(m) if often(3) => m.parameters()?,
         _ => vec![tensor()?, tensor()?],
     };
-    match random(6) {
+    match random(13) {
         0 => optim::sgd_with(&params, optim::SgdOpts::new().momentum(0.9)),
         1 => optim::adam(&params),
         2 => optim::adamw(&params),
         3 => optim::rmsprop(&params),
         4 => optim::adagrad(&params),
+        5 => optim::adadelta(&params),
+        6 => optim::adamax(&params),
+        7 => optim::nadam(&params),
+        8 => optim::radam(&params),
+        9 => optim::asgd(&params),
+        10 => optim::rprop(&params),
+        11 => optim::lion(&params),
         _ => optim::sgd(&params),
     }
 }

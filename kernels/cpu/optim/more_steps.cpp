@@ -1,0 +1,209 @@
+// optim_more_step: the rules that fewer programs use. They are a kernel of their own so that a
+// static program with an optimizer of step.cpp does not hold them.
+#include "kernels/cpu/optim/rule.h"
+
+TT_ISA_BEGIN
+
+// The formulas of the rules are those of plan/optim_plan.h.
+template <class T> TT_INLINE Vec<T> sign_of(Vec<T> x) {  // of nan: 0
+  const Vec<T> zero = {};
+  return x > zero ? splat(T(1)) : x < zero ? splat(T(-1)) : zero;
+}
+
+template <class T> struct Adadelta : Rule<T> {
+  using typename Rule<T>::V;
+  V lr, rho, square_share, eps;
+
+  TT_INLINE explicit Adadelta(const OptimItem& item)
+      : Rule<T>(item, item.factors.adadelta.weight_decay),
+        lr(splat(T(item.factors.adadelta.lr))),
+        rho(splat(T(item.factors.adadelta.rho))),
+        square_share(splat(T(item.factors.adadelta.square_share))),
+        eps(splat(T(item.factors.adadelta.eps))) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    const V p = load(r.p);
+    const V g = this->grad(r, p);
+    const V s = vfma(this->state(r, 0), rho, V(g * g * square_share));
+    V a = this->state(r, 1);
+    const V d = vsqrt(V(a + eps)) / vsqrt(V(s + eps)) * g;
+    a = vfma(a, rho, V(d * d * square_share));
+    store(r.s[0], s);
+    store(r.s[1], a);
+    store(r.p, V(p - lr * d));
+  }
+};
+
+template <class T> struct Adamax : Rule<T> {
+  using typename Rule<T>::V;
+  V step_size, beta2, eps;
+  Average<T> average;
+
+  TT_INLINE explicit Adamax(const OptimItem& item)
+      : Rule<T>(item, item.factors.adamax.weight_decay),
+        step_size(splat(T(item.factors.adamax.step_size))),
+        beta2(splat(T(item.factors.adamax.beta2))),
+        eps(splat(T(item.factors.adamax.eps))),
+        average(item.factors.adamax.m_share) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    const V p = load(r.p);
+    const V g = this->grad(r, p);
+    const V m = average(this->state(r, 0), g);
+    const V old = this->state(r, 1) * beta2;
+    const V size = V(g < V{} ? -g : g) + eps;
+    V u = old > size ? old : size;
+    u = old == old ? u : old;  // nan stays
+    store(r.s[0], m);
+    store(r.s[1], u);
+    store(r.p, V(p - step_size * m / u));
+  }
+};
+
+template <class T> struct Nadam : Rule<T> {
+  using typename Rule<T>::V;
+  V g_size, m_size, beta2, v_share, root_scale, eps, shrink;
+  Average<T> average;
+
+  TT_INLINE explicit Nadam(const OptimItem& item)
+      : Rule<T>(item, item.factors.nadam.weight_decay),
+        g_size(splat(T(item.factors.nadam.g_size))),
+        m_size(splat(T(item.factors.nadam.m_size))),
+        beta2(splat(T(item.factors.nadam.beta2))),
+        v_share(splat(T(1 - item.factors.nadam.beta2))),
+        root_scale(splat(T(item.factors.nadam.root_scale))),
+        eps(splat(T(item.factors.nadam.eps))),
+        shrink(splat(T(item.factors.nadam.shrink))),
+        average(item.factors.nadam.m_share) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p);
+    p = p * shrink;
+    const V m = average(this->state(r, 0), g);
+    const V v = vfma(this->state(r, 1), beta2, V(g * g * v_share));
+    store(r.s[0], m);
+    store(r.s[1], v);
+    const V size = vfma(vsqrt(v), root_scale, eps);
+    store(r.p, V(p - g_size * g / size - m_size * m / size));
+  }
+};
+
+template <class T> struct Radam : Rule<T> {
+  using typename Rule<T>::V;
+  V step_size, beta2, v_share, eps, shrink;
+  Average<T> average;
+  bool rectified;
+
+  TT_INLINE explicit Radam(const OptimItem& item)
+      : Rule<T>(item, item.factors.radam.weight_decay),
+        step_size(splat(T(item.factors.radam.step_size))),
+        beta2(splat(T(item.factors.radam.beta2))),
+        v_share(splat(T(1 - item.factors.radam.beta2))),
+        eps(splat(T(item.factors.radam.eps))),
+        shrink(splat(T(item.factors.radam.shrink))),
+        average(item.factors.radam.m_share),
+        rectified(item.flags & kOptimRectified) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p);
+    p = p * shrink;
+    const V m = average(this->state(r, 0), g);
+    const V v = vfma(this->state(r, 1), beta2, V(g * g * v_share));
+    store(r.s[0], m);
+    store(r.s[1], v);
+    V d = step_size * m;
+    if (rectified) d = d / (vsqrt(v) + eps);
+    store(r.p, V(p - d));
+  }
+};
+
+template <class T> struct Asgd : Rule<T> {
+  using typename Rule<T>::V;
+  V eta, mu, shrink;
+  bool restarts;
+
+  TT_INLINE explicit Asgd(const OptimItem& item)
+      : Rule<T>(item, item.factors.asgd.weight_decay),
+        eta(splat(T(item.factors.asgd.eta))),
+        mu(splat(T(item.factors.asgd.mu))),
+        shrink(splat(T(item.factors.asgd.shrink))),
+        restarts(item.factors.asgd.mu == 1) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p);
+    p = p * shrink - eta * g;
+    store(r.p, p);
+    const V a = this->state(r, 0);
+    store(r.s[0], restarts ? p : vfma(V(p - a), mu, a));
+  }
+};
+
+template <class T> struct Rprop : Rule<T> {
+  using typename Rule<T>::V;
+  V first, minus, plus, least, most;
+
+  TT_INLINE explicit Rprop(const OptimItem& item)
+      : Rule<T>(item, 0),
+        first(splat(T(item.factors.rprop.first))),
+        minus(splat(T(item.factors.rprop.minus))),
+        plus(splat(T(item.factors.rprop.plus))),
+        least(splat(T(item.factors.rprop.least))),
+        most(splat(T(item.factors.rprop.most))) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    const V zero = {};
+    const V p = load(r.p);
+    V g = this->grad(r, p);
+    const V turn = g * this->state(r, 0);
+    V size = this->fresh[1] ? first : load(r.s[1]);
+    size = size * (turn > zero ? plus : turn < zero ? minus : splat(T(1)));
+    size = size < least ? least : size;
+    size = size > most ? most : size;
+    g = turn < zero ? zero : g;
+    store(r.s[0], g);
+    store(r.s[1], size);
+    store(r.p, V(p - sign_of<T>(g) * size));
+  }
+};
+
+template <class T> struct Lion : Rule<T> {
+  using typename Rule<T>::V;
+  V lr, shrink;
+  Average<T> near, far;
+
+  TT_INLINE explicit Lion(const OptimItem& item)
+      : Rule<T>(item, 0),
+        lr(splat(T(item.factors.lion.lr))),
+        shrink(splat(T(item.factors.lion.shrink))),
+        near(item.factors.lion.near_share),
+        far(item.factors.lion.far_share) {}
+  TT_INLINE void operator()(const Run<T>& r) const {
+    const V p = load(r.p);
+    const V g = this->grad(r, p);
+    const V m = this->state(r, 0);
+    store(r.p, V(p * shrink - lr * sign_of<T>(near(m, g))));
+    store(r.s[0], far(m, g));
+  }
+};
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(optim_more_step)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const OptimPlan& p = *static_cast<const OptimPlan*>(plan);
+  ItemWalk<OptimItem> walk(p.items, p.n_items, begin);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from, to;
+    const OptimItem& item = walk.item(u, &from, &to);
+    switch (p.rule) {
+      case kOptimAdadelta: run_item<Adadelta>(item, from, to); break;
+      case kOptimAdamax: run_item<Adamax>(item, from, to); break;
+      case kOptimNadam: run_item<Nadam>(item, from, to); break;
+      case kOptimRadam: run_item<Radam>(item, from, to); break;
+      case kOptimAsgd: run_item<Asgd>(item, from, to); break;
+      case kOptimRprop: run_item<Rprop>(item, from, to); break;
+      default: run_item<Lion>(item, from, to);
+    }
+  }
+  return TT_OK;
+}
+
+TT_ENTRY_END

@@ -1,0 +1,155 @@
+// What the kernels of steps share: a step of an optimizer over all its tensors. An item is a
+// parameter p with gradient g and up to kOptimStates states s, all of n elements; a Rule updates
+// them one vector at a time.
+#pragma once
+
+#include "kernels/cpu/simd/loop.h"
+#include "kernels/cpu/simd/row_primitives.h"
+#include "plan/optim_plan.h"
+
+TT_ISA_BEGIN
+
+#if defined(__AVX512F__)
+// An approximation and one Newton step: within 1 ulp of the root of a normal number; 0 and infinity
+// are exact. The hardware's root and quotient together would take longer than memory does.
+TT_INLINE Vec<float> vsqrt(Vec<float> x) {
+  const __m512 v = __m512(x);
+  const __m512 r = _mm512_rsqrt14_ps(v);
+  const __m512 y = _mm512_mul_ps(v, r);
+  const __m512 root =
+      _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
+  const __mmask16 own = _mm512_fpclass_ps_mask(v, 0x0e);  // +0, -0, +infinity
+  return Vec<float>(_mm512_mask_mov_ps(root, own, v));
+}
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) {
+  return Vec<float>(_mm512_max_ps(__m512(a), __m512(b)));
+}
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
+  return Vec<double>(_mm512_max_pd(__m512d(a), __m512d(b)));
+}
+#elif defined(__AVX2__)
+TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m256(x))); }
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) {
+  return Vec<float>(_mm256_max_ps(__m256(a), __m256(b)));
+}
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
+  return Vec<double>(_mm256_max_pd(__m256d(a), __m256d(b)));
+}
+#else
+template <class T> TT_INLINE Vec<T> lane_sqrt(Vec<T> x) {
+  for (int l = 0; l < kLanes<T>; l++) x[l] = math::sqrt(x[l]);
+  return x;
+}
+template <class T> TT_INLINE Vec<T> lane_larger(Vec<T> a, Vec<T> b) {
+  for (int l = 0; l < kLanes<T>; l++) a[l] = max(a[l], b[l]);
+  return a;
+}
+TT_INLINE Vec<float> vsqrt(Vec<float> x) { return lane_sqrt<float>(x); }
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return lane_sqrt<double>(x); }
+TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return lane_larger<float>(a, b); }
+TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return lane_larger<double>(a, b); }
+#endif
+
+// Pointers to a run of elements of all arrays.
+template <class T> struct Run {
+  T* p;
+  const T* g;
+  T* s[kOptimStates];
+};
+
+// What the rules share: the sign of the gradient, the weight decay, which states exist, and which
+// are fresh: not initialised, to be read as 0.
+template <class T> struct Rule {
+  using V = Vec<T>;
+  V sign, weight_decay;
+  bool decays, nesterov, has[kOptimStates], fresh[kOptimStates];
+
+  TT_INLINE Rule(const OptimItem& item, double decay) {
+    sign = splat(T(item.flags & kOptimMaximize ? -1 : 1));
+    weight_decay = splat(T(decay));
+    decays = decay != 0;
+    nesterov = item.flags & kOptimNesterov;
+    for (int k = 0; k < kOptimStates; k++) {
+      has[k] = item.state[k];
+      fresh[k] = item.fresh >> k & 1;
+    }
+  }
+  TT_INLINE V grad(const Run<T>& r, V p) const {
+    const V g = sign * load(r.g);
+    return decays ? vfma(p, weight_decay, g) : g;
+  }
+  TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
+};
+
+// An exponential moving average to which each gradient contributes `share` in [0, 1].
+template <class T> struct Average {
+  using V = Vec<T>;
+  V share;
+  bool near_g;
+
+  TT_INLINE explicit Average(double s) : share(splat(T(s))), near_g(s >= 0.5) {}
+  // m + share (g - m), computed from the nearer end, so that it is exactly g if share is 1.
+  TT_INLINE V operator()(V m, V g) const {
+    const V d = g - m;
+    return near_g ? vfma(d, share - splat(T(1)), g) : vfma(d, share, m);
+  }
+};
+
+// Updates n elements; the rest at the end is a padded vector.
+template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {
+  constexpr int L = kLanes<T>;
+  int64_t i = 0;
+  for (; i + L <= n; i += L)
+    rule(Run<T>{all.p + i, all.g + i, {all.s[0] + i, all.s[1] + i, all.s[2] + i}});
+  if (i == n) return;
+  alignas(64) T rest[2 + kOptimStates][L] = {};
+  const size_t bytes = size_t(n - i) * sizeof(T);
+  __builtin_memcpy(rest[0], all.p + i, bytes);
+  __builtin_memcpy(rest[1], all.g + i, bytes);
+  for (int k = 0; k < kOptimStates; k++)
+    if (rule.has[k]) __builtin_memcpy(rest[2 + k], all.s[k] + i, bytes);
+  rule(Run<T>{rest[0], rest[1], {rest[2], rest[3], rest[4]}});
+  __builtin_memcpy(all.p + i, rest[0], bytes);
+  for (int k = 0; k < kOptimStates; k++)
+    if (rule.has[k]) __builtin_memcpy(all.s[k] + i, rest[2 + k], bytes);
+}
+
+// Updates elements [from, to) of an item whose dtype is T.
+template <class T, class R>
+TT_NOINLINE void run_direct(const OptimItem& item, int64_t from, int64_t to) {
+  Run<T> run = {
+      reinterpret_cast<T*>(item.param) + from, reinterpret_cast<const T*>(item.grad) + from, {}};
+  // A state that does not exist is never read: any address will do.
+  for (int k = 0; k < kOptimStates; k++)
+    run.s[k] = item.state[k] ? reinterpret_cast<T*>(item.state[k]) + from : run.p;
+  run_rule<T>(R(item), run, to - from);
+}
+
+// Updates elements [from, to) of an item of f16 or bf16, in f32.
+template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to) {
+  alignas(64) float v[2 + kOptimStates][kRowBlock];
+  const R rule(item);
+  for (int64_t i = from; i < to; i += kRowBlock) {
+    const int64_t n = min(to - i, kRowBlock);
+    load_run(v[0], item.param + 2 * i, 2, n, item.dtype);
+    load_run(v[1], item.grad + 2 * i, 2, n, item.dtype);
+    for (int k = 0; k < kOptimStates; k++)
+      if (rule.has[k] && !rule.fresh[k])
+        load_run(v[2 + k], item.state[k] + 2 * i, 2, n, item.dtype);
+    run_rule<float>(rule, Run<float>{v[0], v[1], {v[2], v[3], v[4]}}, n);
+    store_f32(item.param + 2 * i, 2, v[0], n, item.dtype);
+    for (int k = 0; k < kOptimStates; k++)
+      if (rule.has[k]) store_f32(item.state[k] + 2 * i, 2, v[2 + k], n, item.dtype);
+  }
+}
+
+template <template <class> class R>
+TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
+  if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
+  if (item.dtype == TT_F64) return run_direct<double, R<double>>(item, from, to);
+  run_half<R<float>>(item, from, to);
+}
+
+TT_ISA_END
