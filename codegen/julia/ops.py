@@ -148,13 +148,14 @@ def markdown(text):
 
 def paragraph(text, indent=""):
     """Lines of at most 100 columns, none of which begins like a list or a quotation."""
-    text = re.sub(r" ([-+>=|]|\d+\.) ", " \\1\u00a0", text)
+    text = re.sub(r" (?=([-+*>=|]|\d+\.) )", "\u00a0", text)
     lines = textwrap.wrap(text, 100, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def doc_lines(shown, ops):
-    """Signature, then the docs of the operators and their arguments."""
+def doc_lines(shown, ops, names):
+    """Signature, then the docs of the operators and their arguments; names: (operator, argument) ->
+    Julia's name, where it is not the argument's own."""
     rows, texts = [f"    {shown}", ""], []
     for op in ops:
         text = " ".join(op.get("doc").split())
@@ -162,17 +163,19 @@ def doc_lines(shown, ops):
             texts.append(text)
     for t in texts:
         rows += paragraph(markdown(t))
-    seen = []
+    seen = {}
     for op in ops:
-        seen += [a for a in op.args if a.doc and a.name not in [s.name for s in seen]]
+        for a in op.args:
+            if a.doc:
+                seen.setdefault(a.name, (names.get((op.name, a.name), local(a.name)), a.doc))
     rows += [""] if seen else []
-    for a in seen:
-        rows += paragraph(f"- `{local(a.name)}`: {markdown(a.doc)}", "  ")
+    for name, text in seen.values():
+        rows += paragraph(f"- `{name}`: {markdown(text)}", "  ")
     return [escaped(r) for r in rows]
 
 
-def docstring(shown, ops):
-    return ['"""', *doc_lines(shown, ops), '"""']
+def docstring(shown, ops, names={}):
+    return ['"""', *doc_lines(shown, ops, names), '"""']
 
 
 class Options:
@@ -355,7 +358,8 @@ class JuliaFunction(Function):
 
     def emit(self):
         shown = f"TT.{self.jname}({self.signature(True)})"
-        lines = docstring(shown, [f.op for f in self.forms])
+        names = {(f.op.name, a.name): f.of[a.name].var for f in self.forms for a in f.op.args}
+        lines = docstring(shown, [f.op for f in self.forms], names)
         if self.variant:
             lines[3:3] = ["In place:", ""]
         if "dim" in self.goes_by:

@@ -99,11 +99,7 @@ function Base.Array(a::Tensor)
     return out
 end
 
-"""
-    typed(t)
-
-An array over the memory of a CPU tensor, whatever its strides. Autograd does not see writes to it.
-"""
+"What `typed` gives."
 struct TensorArray{T, N} <: AbstractArray{T, N}
     at::Ptr{T}
     size::NTuple{N, Int}
@@ -111,6 +107,12 @@ struct TensorArray{T, N} <: AbstractArray{T, N}
     writable::Bool
     owner::Tensor
 end
+
+"""
+    typed(t)
+
+An array over the memory of a CPU tensor, whatever its strides. Autograd does not see writes to it.
+"""
 function typed(a::Tensor)
     C.tt_tensor_device_type(a) == C.TT_CPU || throw(ArgumentError("typed: $(device(a)) has no memory of the host's"))
     owner = borrow(handle_of(a))  # a reference of its own: a may be freed

@@ -28,10 +28,15 @@ set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt6
 trim() = (poll(); check(C.tt_trim(ctx())))
 "Name of the instruction set in use."
 instruction_set() = (o = Ref(Int32(0)); check(C.tt_ctx_isa(ctx(), o)); ("baseline", "avx2", "avx512")[o[]])
-device_count(kind="cuda") = (o = Ref(Int32(0)); check(C.tt_device_count(ctx(), Int32(findfirst(==(kind), DEVICE_TYPES)), o)); Int(o[]))
-synchronize(device=nothing) = check(C.tt_synchronize(ctx(), device === nothing ? C_NULL : Ref(device_struct(device))))
+function device_count(kind="cuda")
+    o = Ref(Int32(0))
+    check(C.tt_device_count(ctx(), Int32(findfirst(==(kind), DEVICE_TYPES)), o))
+    return Int(o[])
+end
+device_or_null(device) = device === nothing ? C_NULL : Ref(device_struct(device))
+synchronize(device=nothing) = check(C.tt_synchronize(ctx(), device_or_null(device)))
 
-"What is alive in the runtime, the most bytes first; no other thread may use tt meanwhile."
+"Live objects, largest first; no other thread may use tt meanwhile."
 function live()
     n = Ref(Int64(0))
     rows = Vector{C.tt_live_row}(undef, 16)
@@ -41,7 +46,8 @@ function live()
     check(status)
     return map(rows[1:n[]]) do r
         of_tensor = r.dtype != 0
-        (kind = unsafe_string(r.kind), dtype = of_tensor ? DTYPES[r.dtype] : nothing, shape = of_tensor ? r.shape[1:Base.min(r.ndim, 8)] : nothing,
+        (kind = unsafe_string(r.kind), dtype = of_tensor ? DTYPES[r.dtype] : nothing,
+         shape = of_tensor ? r.shape[1:Base.min(r.ndim, 8)] : nothing,
          requires_grad = r.requires_grad != 0, count = r.count, bytes = r.bytes)
     end
 end
@@ -53,31 +59,48 @@ function with_cancel(f, k::CancelToken)
     before = c.token
     set(token) = (check(C.tt_ctx_set_cancel(c.handle, optional(token))); c.token = token)
     set(k)
-    try f() finally set(before) end
+    try
+        return f()
+    finally
+        set(before)
+    end
 end
 
 """
     set_poll!(f)
 
-Asks f() between two kernels, on the thread of the running call of this task: at most every 50 ms, and before other callbacks. What it throws
-ends the call. f must not change what the call works on. `nothing`: nobody is asked.
+Has f() called between two kernels of this task's calls: at most every 50 ms, and before other
+callbacks. What it throws ends the call. f must not change what the call works on. `nothing` ends
+this.
 """
 set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll_fn], hold(f), DROP[]))
 set_poll!(::Nothing) = check(C.tt_ctx_set_poll(ctx(), C_NULL, C_NULL, C_NULL))
 
 # ---- profiler, trace ----
 
-"profile() do … end: the rows (op, calls, self_ns, total_ns), by total time."
+"""
+    TT.profile() do … end
+
+The operators that run inside, as rows `(op, calls, self_ns, total_ns)` by total time.
+"""
 function profile(f)
     check(C.tt_profiler_start(ctx()))
-    try f() finally check(C.tt_profiler_stop(ctx())) end
+    try
+        f()
+    finally
+        check(C.tt_profiler_stop(ctx()))
+    end
     n = Ref(Int64(0))
     C.tt_profiler_rows(ctx(), C_NULL, 0, n)
     rows = Vector{C.tt_profile_row}(undef, n[])
     check(C.tt_profiler_rows(ctx(), rows, length(rows), n))
     return map(r -> (op = unsafe_string(r.op), calls = r.calls, self_ns = r.self_ns, total_ns = r.total_ns), rows)
 end
-"trace(see) do … end: see(op, slot, depth) hears of every operator before it runs."
+"""
+    TT.trace(see) do … end
+
+Calls see(op, slot, depth) before each operator that runs inside.
+"""
 function trace(f, see)
     key, c = hold(see), task_ctx()
     check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace_fn], key))
@@ -99,7 +122,7 @@ op_schema(name) = unsafe_string(C.tt_op_schema(find_op(name)))
 
 value(tag; n=0, i=0, f=0.0, scalar=TT.scalar(nothing), device=device_struct(nothing), tensor=C_NULL, tensors=C_NULL, ints=C_NULL, str=C_NULL, generator=C_NULL) =
     C.tt_value(tag, 0, n, i, f, scalar, device, tensor, tensors, ints, str, generator, C_NULL)
-"C's form of an argument of tt_op_call; what it points to goes into kept."
+"C's form of an argument of an operator; what it points to goes into kept."
 c_value(x::Nothing, kept) = value(C.TT_VAL_NONE)
 c_value(x::Tensor, kept) = value(C.TT_VAL_TENSOR; tensor=handle(x))
 c_value(x::Bool, kept) = value(C.TT_VAL_BOOL; i=x)
@@ -113,13 +136,17 @@ c_value(x::AbstractString, kept) = (s = String(x); push!(kept, s); value(C.TT_VA
 c_value(x::Union{Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}, kept) = (v = Int64[x...]; push!(kept, v); value(C.TT_VAL_INTS; ints=pointer(v), n=length(v)))
 c_value(x::OptionalTensors, kept) = (v = handles(x); push!(kept, v); value(C.TT_VAL_TENSORS; tensors=pointer(v), n=length(v)))
 
+function number_of_scalar(s::C.tt_scalar)
+    s.kind == C.TT_SCALAR_FLOAT && return s.re
+    s.kind == C.TT_SCALAR_COMPLEX && return Complex(s.re, s.im)
+    return s.kind == C.TT_SCALAR_BOOL ? s.i != 0 : s.i
+end
 values_of(args, n) = ntuple(i -> value_of(unsafe_load(args, i)), Int(n))
 "What a callback is told: the argument of an operator as a Julia value."
 function value_of(v::C.tt_value)
     v.tag == C.TT_VAL_TENSOR && return borrow(v.tensor)
     v.tag == C.TT_VAL_TENSORS && return collect(borrowed(v.tensors, v.n))
-    v.tag == C.TT_VAL_SCALAR && return v.scalar.kind == C.TT_SCALAR_FLOAT ? v.scalar.re : v.scalar.kind == C.TT_SCALAR_COMPLEX ?
-        Complex(v.scalar.re, v.scalar.im) : v.scalar.kind == C.TT_SCALAR_BOOL ? v.scalar.i != 0 : v.scalar.i
+    v.tag == C.TT_VAL_SCALAR && return number_of_scalar(v.scalar)
     v.tag == C.TT_VAL_INT && return v.i
     v.tag == C.TT_VAL_FLOAT && return v.f
     v.tag == C.TT_VAL_BOOL && return v.i != 0
@@ -131,9 +158,10 @@ function value_of(v::C.tt_value)
 end
 
 """
-    call_op(name, args…)
+    TT.call_op(name, args…)
 
-Calls an operator by C's name with the arguments of its schema (`op_schema(name)`), as C counts them: dims and indices from 0. One tensor or a vector.
+Calls an operator by C's name with the arguments of its schema (`TT.op_schema(name)`); dims and
+indices count from 0. Returns a tensor or a vector of tensors.
 """
 function call_op(name, args...)
     kept = Any[]
@@ -143,10 +171,10 @@ function call_op(name, args...)
 end
 
 """
-    register_op("name(x: Tensor, k: Int) -> Tensor", compute; backward=nothing)
+    TT.register_op("name(x: Tensor, k: Int) -> Tensor", compute; backward=nothing)
 
-An operator of one's own, called by `call_op`. `compute(args…)` runs without recording; `backward(grads, args, results)` returns one gradient (or
-nothing) per tensor argument.
+An operator of one's own, called by `TT.call_op`. `compute(args…)` runs without recording;
+`backward(grads, args, results)` returns one gradient, or `nothing`, for each tensor argument.
 """
 function register_op(schema, compute; backward=nothing)
     poll()
@@ -157,10 +185,12 @@ function register_op(schema, compute; backward=nothing)
 end
 
 """
-    register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
+    TT.register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
 
-A device of one's own, as tt_backend_register describes it: `alloc(bytes)` gives a pointer, `free(p, bytes)` takes it back (also in the middle of a
-collection: it must not wait), `copy(dst, src, bytes, kind)`, `compute` returns the results of an operator, or missing: tt does it on the CPU.
+A device of one's own, as `tt_backend_register` describes it: `alloc(bytes)` gives a pointer,
+`free(p, bytes)` takes it back (also within a finalizer: it must not wait), `copy(dst, src, bytes,
+kind)` copies, and `compute` returns the results of an operator, or `missing`: tt computes it on the
+CPU.
 """
 function register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
     push!(BACKENDS, (alloc=alloc, free=free, copy=copy, compute=compute))

@@ -74,7 +74,10 @@ numbers_of(n, call) = Dict(begin
     named_entry((b, cap, o) -> call(i - 1, b, cap, o), out) => out[]
 end for i in 1:n)
 
-"The whole state: (tensors, numbers) by names as state.0.exp_avg and param_groups.0.lr, counted from 0 as in files."
+"""
+The whole state, as `(tensors = …, numbers = …)` by names such as `state.0.exp_avg` and
+`param_groups.0.lr`, which count from 0 as in files.
+"""
 function state_dict(opt::Optimizer)
     tensors = Dict(begin
         out = Ref{Ptr{Cvoid}}(C_NULL)

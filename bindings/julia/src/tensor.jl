@@ -246,7 +246,7 @@ Bytes in use, reserved, at the peak and at most allowed, and the numbers of live
 """
 function memory(device=nothing)
     out = Ref{C.tt_memory_stats}()
-    check(C.tt_memory(ctx(), device === nothing ? C_NULL : Ref(device_struct(device)), out))
+    check(C.tt_memory(ctx(), device_or_null(device), out))
     m = out[]
     return (in_use = m.in_use, reserved = m.reserved, peak = m.peak, limit = m.limit,
             live_tensors = m.live_tensors, live_nodes = m.live_nodes, live_handles = m.live_handles)

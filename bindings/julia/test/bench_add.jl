@@ -48,7 +48,13 @@ function collected(a, b, n)
     end
 end
 
-const CASES = ("C loop" => in_c, "ccall by hand" => by_hand, "free!(a + b)" => freed, "add!(a, b)" => in_place)
+scoped(a, b, n) = TT.scope() do
+    for _ in 1:n
+        a + b
+    end
+end
+
+const CASES = ("C loop" => in_c, "ccall by hand" => by_hand, "free!(a + b)" => freed, "a + b in a scope" => scoped, "add!(a, b)" => in_place)
 function main(rounds=300, n=5000)
     a, b = tensor(rand(Float32, 4, 4)), tensor(rand(Float32, 4, 4))
     TT.zero!(b)

@@ -400,8 +400,8 @@ end
 """
     BCELoss(weight=nothing; reduction=\"mean\")
 
-Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1
-- target) * log(1 - input)).
+Binary cross entropy between probabilities and targets: -weight * (target * log(input) + (1 -
+target) * log(1 - input)).
 
 - `weight`: weight of each element, broadcast to input
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
@@ -875,8 +875,8 @@ end
     GroupNorm(num_groups, num_channels, eps=1e-5; affine=true, device=nothing, dtype=nothing,
         bias=true)
 
-Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x
-- mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
+Divides the channels of input (N, C, ...) into groups and normalizes each group of each sample: (x -
+mean) / sqrt(var + eps) * weight + bias. weight and bias are (C).
 
 - `num_groups`: number of groups; divides `num_channels`
 - `num_channels`: C, the number of channels

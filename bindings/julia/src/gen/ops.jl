@@ -1280,7 +1280,7 @@ Splits self along dim into views of the given sizes.
 
 - `split_size`: size of each view along dim
 - `dim`: dimension to split
-- `split_sizes`: sizes of the views; their sum must be the size of dim
+- `split_size`: sizes of the views; their sum must be the size of dim
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function split(input::Tensor, split_size_=required, dim_=1; dims=nothing,
@@ -1529,10 +1529,10 @@ Splits self along dim into `sections` views of almost equal size.
 Splits self along dim before each of the given indices, which are clipped as those of a slice.
 Splits self along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the indices.
 
-- `sections`: number of views, at least 1
+- `indices_or_sections`: number of views, at least 1
 - `dim`: dimension to split
-- `indices`: positions at which dim is split
-- `tensor_indices_or_sections`: 0-dim or 1-D int64 tensor
+- `indices_or_sections`: positions at which dim is split
+- `indices_or_sections`: 0-dim or 1-D int64 tensor
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function tensor_split(input::Tensor, indices_or_sections::Union{Ints, Tensor}, dim_=1; dims=nothing,
@@ -1563,7 +1563,7 @@ dimension.
 Splits self horizontally before each of the given indices.
 
 - `sections`: number of views; must divide the size
-- `indices`: positions at which the dimension is split
+- `sections`: positions at which the dimension is split
 """
 function hsplit(input::Tensor, sections_=required; sections::Union{Ints, Required}=sections_,
     indices=nothing)
@@ -1586,7 +1586,7 @@ Splits self vertically, along dimension 0, into views of equal size. self has at
 Splits self vertically before each of the given indices.
 
 - `sections`: number of views; must divide the size
-- `indices`: positions at which the dimension is split
+- `sections`: positions at which the dimension is split
 """
 function vsplit(input::Tensor, sections_=required; sections::Union{Ints, Required}=sections_,
     indices=nothing)
@@ -1609,7 +1609,7 @@ Splits self along dimension 2 into views of equal size. self has at least 3 dime
 Splits self along dimension 2 before each of the given indices.
 
 - `sections`: number of views; must divide the size
-- `indices`: positions at which the dimension is split
+- `sections`: positions at which the dimension is split
 """
 function dsplit(input::Tensor, sections_=required; sections::Union{Ints, Required}=sections_,
     indices=nothing)
@@ -1751,7 +1751,7 @@ end
 
 Returns all combinations of r elements of a vector, one per row, in the order of the elements.
 
-- `self`: (n)
+- `input`: (n)
 - `r`: number of elements of a combination
 - `with_replacement`: whether an element may occur several times
 """
@@ -2849,8 +2849,8 @@ Computes a 1-D transposed convolution, the gradient of conv1d with respect to it
 - `weight`: (C, out / groups, k)
 - `bias`: (out); none: no bias
 - `stride`: step between windows in the result
-- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k
-  - 1) - padding zeros are added to input
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation *
+  (k - 1) - padding zeros are added to input
 - `output_padding`: elements added to one side of each spatial dimension of the result; less than
   stride or dilation
 - `groups`: number of blocked connections from input to output channels; divides both
@@ -2882,8 +2882,8 @@ Computes a 2-D transposed convolution, the gradient of conv2d with respect to it
 - `weight`: (C, out / groups, kh, kw)
 - `bias`: (out); none: no bias
 - `stride`: step between windows in the result
-- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k
-  - 1) - padding zeros are added to input
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation *
+  (k - 1) - padding zeros are added to input
 - `output_padding`: elements added to one side of each spatial dimension of the result; less than
   stride or dilation
 - `groups`: number of blocked connections from input to output channels; divides both
@@ -2915,8 +2915,8 @@ Computes a 3-D transposed convolution, the gradient of conv3d with respect to it
 - `weight`: (C, out / groups, kd, kh, kw)
 - `bias`: (out); none: no bias
 - `stride`: step between windows in the result
-- `padding`: elements removed from both sides of each spatial dimension of the result: dilation * (k
-  - 1) - padding zeros are added to input
+- `padding`: elements removed from both sides of each spatial dimension of the result: dilation *
+  (k - 1) - padding zeros are added to input
 - `output_padding`: elements added to one side of each spatial dimension of the result; less than
   stride or dilation
 - `groups`: number of blocked connections from input to output channels; divides both
@@ -3614,7 +3614,7 @@ end
 Looks up the rows of weight at indices. The result has the shape of indices followed by features.
 
 - `weight`: (rows, features)
-- `indices`: integer tensor of any shape with values in [0, rows)
+- `input`: integer tensor of any shape with values in [0, rows)
 - `padding_idx`: row that receives no gradient; negative values count from the end
 """
 function embedding(input::Tensor, weight::Tensor; padding_idx::Union{Integer, Nothing}=nothing)
@@ -3863,7 +3863,7 @@ end
 Encodes each class as `num_classes` values: 1 at the position of the class and 0 elsewhere. The
 result has the shape of self followed by `num_classes`.
 
-- `self`: int64 tensor of classes
+- `tensor`: int64 tensor of classes
 - `num_classes`: number of classes; -1: the largest class + 1
 """
 function one_hot(tensor::Tensor, num_classes_=-1; num_classes::Integer=num_classes_)
@@ -4358,7 +4358,7 @@ end
 Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from
 the result; leading dimensions are a batch and broadcast.
 
-- `self`: (…, n, m) or (m)
+- `input`: (…, n, m) or (m)
 - `other`: (…, m, p) or (m)
 """
 function matmul(input::Tensor, other::Tensor; out=nothing)
@@ -4475,7 +4475,7 @@ end
 
 Computes the product of two matrices.
 
-- `self`: (n, m)
+- `input`: (n, m)
 - `mat2`: (m, p)
 """
 function mm(input::Tensor, mat2::Tensor; out=nothing)
@@ -4493,7 +4493,7 @@ end
 
 Computes the products of two batches of matrices.
 
-- `self`: (b, n, m)
+- `input`: (b, n, m)
 - `mat2`: (b, m, p)
 """
 function bmm(input::Tensor, mat2::Tensor; out=nothing)
@@ -4511,7 +4511,7 @@ end
 
 Computes the product of a matrix and a vector.
 
-- `self`: (n, m)
+- `input`: (n, m)
 - `vec`: (m)
 """
 function mv(input::Tensor, vec::Tensor; out=nothing)
@@ -4529,7 +4529,7 @@ end
 
 Computes the dot product of two vectors. Complex elements are not conjugated.
 
-- `self`: (n)
+- `input`: (n)
 - `tensor`: (n)
 """
 function dot(input::Tensor, tensor::Tensor; out=nothing)
@@ -4547,7 +4547,7 @@ end
 
 Computes the outer product of two vectors: out[i][j] = self[i] * vec2[j].
 
-- `self`: (n)
+- `input`: (n)
 - `vec2`: (m)
 """
 function outer(input::Tensor, vec2::Tensor; out=nothing)
@@ -4947,7 +4947,7 @@ end
 
 Returns the maximum of each window of the last dimension. nan counts as the maximum.
 
-- `self`: (N, C, L) or (C, L)
+- `input`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
 - `stride`: step between windows; default: `kernel_size`
 - `padding`: number of elements added on both sides of each spatial dimension, which are never the
@@ -4978,7 +4978,7 @@ end
 
 Returns the maximum of each window, like `max_pool1d`, and its index in the last dimension.
 
-- `self`: (N, C, L) or (C, L)
+- `input`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
 - `stride`: step between windows; default: `kernel_size`
 - `padding`: number of elements added on both sides of each spatial dimension, which are never the
@@ -5008,7 +5008,7 @@ end
 
 Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
 
-- `self`: (N, C, H, W) or (C, H, W)
+- `input`: (N, C, H, W) or (C, H, W)
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
 - `stride`: step between windows; default: `kernel_size`
@@ -5041,7 +5041,7 @@ end
 Returns the maximum of each window, like `max_pool2d`, and its index in the flattened last two
 dimensions.
 
-- `self`: (N, C, H, W) or (C, H, W)
+- `input`: (N, C, H, W) or (C, H, W)
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
 - `stride`: step between windows; default: `kernel_size`
@@ -5073,7 +5073,7 @@ end
 Divides the last dimension evenly into `output_size` windows and returns the maximum of each and its
 index.
 
-- `self`: (N, C, L) or (C, L)
+- `input`: (N, C, L) or (C, L)
 - `output_size`: number of windows
 """
 function adaptive_max_pool1d(input::Tensor, output_size_=required;
@@ -5092,7 +5092,7 @@ end
 Divides the last two dimensions evenly into `output_size` windows and returns the maximum of each
 and its index in the flattened dimensions.
 
-- `self`: (N, C, H, W) or (C, H, W)
+- `input`: (N, C, H, W) or (C, H, W)
 - `output_size`: numbers of windows along both dimensions, or one number for both
 """
 function adaptive_max_pool2d(input::Tensor, output_size_=required;
@@ -5111,7 +5111,7 @@ end
 
 Returns the mean of each window of the last dimension.
 
-- `self`: (N, C, L) or (C, L)
+- `input`: (N, C, L) or (C, L)
 - `kernel_size`: size of a window
 - `stride`: step between windows; default: `kernel_size`
 - `padding`: number of zeros added on both sides of each spatial dimension
@@ -5140,7 +5140,7 @@ end
 
 Returns the mean of each window of the last two dimensions.
 
-- `self`: (N, C, H, W) or (C, H, W)
+- `input`: (N, C, H, W) or (C, H, W)
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
 - `stride`: step between windows; default: `kernel_size`
@@ -5171,7 +5171,7 @@ end
 
 Divides the last dimension evenly into `output_size` windows and returns the mean of each.
 
-- `self`: (N, C, L) or (C, L)
+- `input`: (N, C, L) or (C, L)
 - `output_size`: number of windows
 """
 function adaptive_avg_pool1d(input::Tensor, output_size_=required;
@@ -5189,7 +5189,7 @@ end
 
 Divides the last two dimensions evenly into `output_size` windows and returns the mean of each.
 
-- `self`: (N, C, H, W) or (C, H, W)
+- `input`: (N, C, H, W) or (C, H, W)
 - `output_size`: numbers of windows along both dimensions, or one number for both
 """
 function adaptive_avg_pool2d(input::Tensor, output_size_=required;
@@ -5296,7 +5296,7 @@ Draws 1 with the probability given by each element of self, else 0. The result h
 self.
 Draws 1 with probability p, else 0, in the shape and dtype of self. The values of self are ignored.
 
-- `self`: probabilities in [0, 1]
+- `input`: probabilities in [0, 1]
 - `generator`: random number generator; default: the one of the ctx
 - `p`: probability in [0, 1]
 """
@@ -5525,7 +5525,7 @@ Zeroes each element with probability p and scales the others by 1 / (1 - p). Ret
 p is 0 or train is false.
 
 - `p`: probability of zeroing an element, in [0, 1]
-- `train`: whether to apply dropout
+- `training`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
 function dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
@@ -5546,7 +5546,7 @@ Zeroes each element with probability p and scales the others by 1 / (1 - p). Ret
 p is 0 or train is false.
 
 - `p`: probability of zeroing an element, in [0, 1]
-- `train`: whether to apply dropout
+- `training`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
 function dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
@@ -5582,7 +5582,7 @@ end
 
 Draws positions from each row of self with probabilities proportional to its weights.
 
-- `self`: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
+- `input`: weights of shape (n) or (rows, n); finite, not negative, and not all 0 in a row
 - `num_samples`: number of positions per row; at most n without replacement
 - `replacement`: whether a position can be drawn more than once
 - `generator`: random number generator; default: the one of the ctx
@@ -5846,8 +5846,8 @@ end
 """
     TT.var(input, dim=nothing, correction=1.0; dims=nothing, keepdim=false, out=nothing)
 
-Computes variances over dim: the sum of the squared distances from the mean, divided by n
-- correction.
+Computes variances over dim: the sum of the squared distances from the mean, divided by n -
+correction.
 
 - `dim`: dimensions to reduce; an empty list: all dimensions
 - `correction`: subtracted from the number of elements in the divisor. 0: variance of the

@@ -3,9 +3,9 @@
 """
     SGD(params; lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=false, maximize=false)
 
-Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad + `weight_decay`
-* p. With momentum, the buffer b is g at the first step and b = momentum * b + (1 - dampening) * g
-later, and g becomes b, or g + momentum * b if nesterov. Then p -= lr * g.
+Stochastic gradient descent, optionally with momentum. For a parameter p, g = grad +
+`weight_decay` * p. With momentum, the buffer b is g at the first step and b = momentum * b + (1 -
+dampening) * g later, and g becomes b, or g + momentum * b if nesterov. Then p -= lr * g.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -59,8 +59,8 @@ end
     AdamW(params; lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=false,
         maximize=false)
 
-AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by 1
-- lr * `weight_decay`, then takes a step of Adam.
+AdamW (Loshchilov and Hutter 2019): Adam with decoupled weight decay. Multiplies each parameter by
+1 - lr * `weight_decay`, then takes a step of Adam.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: learning rate
@@ -431,8 +431,8 @@ end
 """
     CosineAnnealingLR(optimizer, T_max, eta_min=0.0, last_epoch=-1)
 
-Anneals the learning rate of each group along half a cosine from its initial value to `eta_min`: lr
-= `eta_min` + (`initial_lr` - `eta_min`) * (1 + cos(pi * step / `T_max`)) / 2.
+Anneals the learning rate of each group along half a cosine from its initial value to `eta_min`:
+lr = `eta_min` + (`initial_lr` - `eta_min`) * (1 + cos(pi * step / `T_max`)) / 2.
 
 - `optimizer`: optimizer whose learning rates are scheduled
 - `T_max`: number of steps until `eta_min`
