@@ -4713,7 +4713,7 @@ end
 
 Computes the dot product of two vectors, of which the first is conjugated.
 
-- `self`: (n)
+- `input`: (n)
 - `other`: (n)
 """
 function vdot(input::Tensor, other::Tensor; out=nothing)
@@ -6113,7 +6113,7 @@ end
 
 Computes the covariances of variables, the rows of a matrix; each column is an observation.
 
-- `self`: (n, m), or (m) for one variable
+- `input`: (n, m), or (m) for one variable
 - `correction`: subtracted from the number of observations in the divisor
 - `fweights`: (m), integers: how often each observation counts
 - `aweights`: (m), floating: how much each observation weighs
@@ -6133,7 +6133,7 @@ end
 Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column is an
 observation.
 
-- `self`: (n, m), or (m) for one variable
+- `input`: (n, m), or (m) for one variable
 """
 function corrcoef(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -6271,7 +6271,7 @@ end
 Computes the p-norm distances between every two rows of a matrix, in the order of the upper
 triangle.
 
-- `self`: (n, m)
+- `input`: (n, m)
 - `p`: order of the norm, as of norm
 """
 function pdist(input::Tensor, p_=2.0; p::Real=p_)
