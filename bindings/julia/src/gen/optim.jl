@@ -138,8 +138,8 @@ end
     Adadelta(params; lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, maximize=false)
 
 Adadelta (Zeiler 2012): scales the gradient g to the size of the updates so far. s and a are running
-averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) * g. Then p -= lr
-* d.
+averages of the squares of g and of the updates d = sqrt(a + eps) / sqrt(s + eps) * g. Then p -=
+lr * d.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
 - `lr`: factor of each update
@@ -187,9 +187,9 @@ end
     NAdam(params; lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
         decoupled_weight_decay=false, maximize=false)
 
-NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 * (1
-- 0.96^(step * `momentum_decay`) / 2). A step goes along the gradient and along the running average
-of gradients, in shares that follow from mu of this and of the next step, and divides both as Adam
+NAdam (Dozat 2016): Adam with Nesterov momentum. The momentum of a step is mu = beta1 * (1 -
+0.96^(step * `momentum_decay`) / 2). A step goes along the gradient and along the running average of
+gradients, in shares that follow from mu of this and of the next step, and divides both as Adam
 does.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point or complex dtype
