@@ -151,15 +151,9 @@ class PythonModule:
             elif isinstance(s, ast.FunctionDef):
                 self.add([*parents, s.name], set(python_words(s)))
             elif (
-                isinstance(s, ast.Expr)
-                and isinstance(s.value, ast.Call)
-                and getattr(s.value.func, "id", "") == "released_by"
-            ):
-                self.add([s.value.args[0].id, "__del__"], set(python_words(s)))
-            elif (
                 parents
                 and isinstance(s, ast.Assign)
-                and getattr(getattr(s.value, "func", None), "id", "") == "property"
+                and getattr(getattr(s.value, "func", None), "id", "") in ("finalizer", "property")
             ):
                 self.add([*parents, s.targets[0].id], set(python_words(s)))
             elif parents or not isinstance(s, (ast.Assign, ast.Expr)):

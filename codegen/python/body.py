@@ -121,7 +121,8 @@ def docstring(rows):
 
 def emit(function):
     """The lines of a function: signature, docstring, body."""
-    head = [f"def {function.name}({function.signature()}):"]
+    signature = function.signature(hinted=True)
+    head = [f"def {function.name}({signature}) -> {function.returned()}:"]
     return head + docstring(function.doc()) + indented(Body(function).lines())
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from codegen.cxx.modules import Layer
 from codegen.model.schema import ENUMS, DeclError
-from codegen.python.hints import INTS, TYPES, kind_of, optional
+from codegen.python.kinds import INTS, TYPES, kind_of, optional
 
 FOLDER = "bindings/python/tt"
 WIDTH = 100

@@ -7,6 +7,8 @@ writes what a function does; the Julia binding and the stubs are made from the s
 import textwrap
 from keyword import iskeyword
 
+from codegen.python.kinds import kind_of, plain, union
+
 KEYWORD_TYPES = {"DType", "DType?", "Device", "Device?", "Generator", "MemoryFormat"}
 NUMBER_LISTS = {"Dims", "Size", "Shape", "Int[]", "Dims?"}
 TENSOR = ("Tensor", "Tensor!")
@@ -125,6 +127,12 @@ class Parameter:
         found = {slot.default for slot in defaulted}
         return found.pop() if len(found) == 1 else "None"
 
+    def kind(self):
+        """The type hint of all its forms."""
+        kinds = [kind_of(slot.arg, slot.number) for slot in self.slots.values()]
+        kinds += ["_bool"] if self.any_slot("bool_of") else []
+        return union(kinds + (["_str"] if self.strings else []))
+
     def absent(self):
         """Python condition: it is not given."""
         sign = "is" if self.default() in ("None", "True", "False") else "=="
@@ -135,6 +143,16 @@ class Parameter:
 
     def any_slot(self, what):
         return any(getattr(slot, what) for slot in self.slots.values())
+
+
+def plain_part(name, _kind, default=None):
+    return name if default is None else f"{name}={default}"
+
+
+def hinted_part(name, kind, default=None):
+    if default is None:
+        return f"{name}: {plain(kind)}"
+    return f"{name}: {plain(union([kind, 'None'] if default == 'None' else [kind]))} = {default}"
 
 
 class Function:
@@ -245,34 +263,50 @@ class Function:
 
     # ---- text ----
 
-    def signature(self):
+    def signature(self, hinted=False):
+        """The parameters, with type hints if hinted."""
+        part = hinted_part if hinted else plain_part
         parts, opened = [], False
         for p in self.positional:
             if p is self.varargs:
-                parts.append("*args")
+                parts.append(part("*args", "Any"))
                 opened = True
             elif self.variant == "_" and p.name == "input":
-                parts.append("self")
+                parts.append(part("self", "Tensor"))
             elif p.required(self.forms) and not opened:
-                parts.append(p.name)
+                parts.append(part(p.name, p.kind()))
             else:
-                parts.append(f"{p.name}={p.default()}")
+                parts.append(part(p.name, p.kind(), p.default()))
         if self.inplace_flag:
-            parts.append("inplace=False")
-        keys = self.keyword_parts()
+            parts.append(part("inplace", "_bool", "False"))
+        keys = self.keyword_parts(part)
         if keys and not opened:
             parts.append("*")
-        keys += [f"{self.varargs.name}=None"] if self.varargs else []
-        keys += ["**kwargs"] if self.reserved else []
+        keys += [part(self.varargs.name, self.varargs.kind(), "None")] if self.varargs else []
+        keys += [part("**kwargs", "Any")] if self.reserved else []
         return ", ".join(parts + keys)
 
-    def keyword_parts(self):
-        keys = [f"{other}=None" for p in self.positional for other in p.others]
-        keys += [f"{p.name}={p.default()}" for p in self.keywords]
-        keys += [f"{self.columns}=False"] if self.columns else []
-        keys += ["out=None"] if self.takes_out else []
-        keys += ["requires_grad=False"] if self.leaf else []
+    def keyword_parts(self, part):
+        keys = [part(other, p.kind(), "None") for p in self.positional for other in p.others]
+        keys += [part(p.name, p.kind(), p.default()) for p in self.keywords]
+        keys += [part(self.columns, "_bool", "False")] if self.columns else []
+        several = len(self.forms[0].op.outs) > 1
+        out = "tuple[Tensor, ...]" if several else "Tensor"
+        keys += [part("out", out, "None")] if self.takes_out else []
+        keys += [part("requires_grad", "_bool", "False")] if self.leaf else []
         return keys
+
+    def returned(self):
+        """The type hint of the result."""
+        if self.columns:
+            return "Tensor | tuple[Tensor, ...]"
+        if any(form.override("results_on_request") for form in self.forms):
+            return "Any"
+        kinds = []
+        for form in self.forms:
+            many = not self.variant and (form.op.list_out or len(form.op.outs) > 1)
+            kinds.append("tuple[Tensor, ...]" if many else "Tensor")
+        return union(kinds)
 
     def shown_signature(self):
         """The signature as users read it."""

@@ -601,9 +601,7 @@ TENSOR_HEAD = '''
 class TensorHandle(Handle):
     """Owns a tt_tensor."""
     __slots__ = ()
-
-
-released_by(TensorHandle, quick.tt_tensor_release)
+    __del__ = finalizer(quick.tt_tensor_release)
 
 
 class TensorFacts:
@@ -638,10 +636,10 @@ def module(what, imports, plain, early, more, api):
             else:
                 lines += ["", "", f"class {name}Handle(Handle):"]
                 lines += [f'    """{doc}"""', "    __slots__ = ()"]
+                if raw != "tt_op":
+                    lines.append(f"    __del__ = finalizer(quick.tt_{PREFIXES[raw]}_release)")
             lines += [*body, *more.get(raw, ())]
             lines += lists_of({p.name for p in plain if p.home == raw})
-            if raw != "tt_op" and not early:
-                lines += ["", "", f"released_by({name}Handle, quick.tt_{PREFIXES[raw]}_release)"]
     packs = sorted({item for p in plain if p.early == early for item in p.packs.items()})
     text = (
         "\n".join(
@@ -691,7 +689,7 @@ IMPORTS = {
     ],
     "._hooks": ["HookHandle", "registered"],
     "._layouts": ["struct"],
-    "._lib": ["Handle", "call", "filled", "local", "quick", "released_by", "result"],
+    "._lib": ["Handle", "call", "filled", "finalizer", "local", "quick", "result"],
     "._tensor": ["Tensor", "tensor_result"],
     "._types": [
         "BY_NAME",

@@ -57,8 +57,8 @@ constexpr int64_t kConvTaps = 12;         // taps added in one pass
 constexpr int64_t kConvDepth = 768;       // terms of a column added in one pass
 constexpr int64_t kConvCols = 32;         // columns are packed in multiples of this
 constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's gradient adds
-// Bytes of rooms: the sums of a unit of kConvPlanes, and a vector behind each column; a chunk of two
-// vectors per pixel.
+// Bytes of rooms: the sums of a unit of kConvPlanes, and a vector behind each column; a chunk of
+// two vectors per pixel.
 constexpr int64_t kConvPlaneRoom = (kConvPlaneBytes + 64) * kConvCols;
 constexpr int64_t kConvEdgeRoom = kConvChunk * 128;
 

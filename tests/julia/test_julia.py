@@ -1,4 +1,5 @@
-"""What surrounds the Julia binding's own tests (bindings/julia/test): its example beside the C one."""
+"""What surrounds the Julia binding's own tests (bindings/julia/test): its example beside the C
+one."""
 import os
 import re
 import subprocess

@@ -189,6 +189,16 @@ def test_python_operators_have_hints():
         assert method.__annotations__["return"] == "Tensor", method
 
 
+@pytest.mark.parametrize("place", ["tt", "Tensor", "nn.functional"])
+def test_operators_show_their_hints(place):
+    for name in _ops.PLACES[place].split():
+        function = getattr(tt.Tensor, name) if place == "Tensor" else _ops.find(place, name)
+        parameters = list(inspect.signature(function).parameters.values())
+        parameters = parameters[1:] if place == "Tensor" else parameters
+        bare = [p.name for p in parameters if p.annotation is inspect.Parameter.empty]
+        assert not bare and function.__annotations__["return"], (name, bare)
+
+
 # ---- generated classes ----
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ctypes import c_int32
-from ._lib import Handle, call, quick, released_by
+from ._lib import Handle, call, finalizer, quick
 from ._types import BY_NAME, DTYPES, WITHOUT_INDEX, Size, device, overload, preserve_format
 from .errors import OutOfRangeError
 
@@ -27,9 +27,7 @@ def is_complex(input: Tensor) -> _bool:
 class TensorHandle(Handle):
     """Owns a tt_tensor."""
     __slots__ = ()
-
-
-released_by(TensorHandle, quick.tt_tensor_release)
+    __del__ = finalizer(quick.tt_tensor_release)
 
 
 class TensorFacts:

@@ -12,7 +12,7 @@ from ._convert import (
 )
 from ._hooks import HookHandle, registered
 from ._layouts import struct
-from ._lib import Handle, call, filled, local, quick, released_by, result
+from ._lib import Handle, call, filled, finalizer, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._types import DTYPES, Size, device
 
@@ -230,6 +230,7 @@ def profiler_rows() -> list[dict[str, Any]]:
 class GeneratorHandle(Handle):
     """A source of random numbers: Philox4x32-10, equal on every device."""
     __slots__ = ()
+    __del__ = finalizer(quick.tt_generator_release)
 
     def __init__(self, seed: int = 0) -> None:
         """Makes a generator with a seed."""
@@ -246,12 +247,10 @@ class GeneratorHandle(Handle):
         call("tt_generator_set_state", self, (c_uint64 * 2)(*new_state))
 
 
-released_by(GeneratorHandle, quick.tt_generator_release)
-
-
 class StateDictHandle(Handle):
     """Named tensors: the state of a module or an optimizer, the contents of a checkpoint."""
     __slots__ = ()
+    __del__ = finalizer(quick.tt_state_dict_release)
 
     def __init__(self) -> None:
         """Makes an empty state dict."""
@@ -286,12 +285,10 @@ class StateDictHandle(Handle):
         return [self.name(i) for i in range(len(self))]
 
 
-released_by(StateDictHandle, quick.tt_state_dict_release)
-
-
 class SafeTensorsHandle(Handle):
     """An open safetensors file."""
     __slots__ = ()
+    __del__ = finalizer(quick.tt_safetensors_release)
 
     def __len__(self) -> int:
         """Returns the number of tensors."""
@@ -337,12 +334,10 @@ class SafeTensorsHandle(Handle):
         return {self.metadata_key(i): self.metadata_value(i) for i in range(self.metadata_size())}
 
 
-released_by(SafeTensorsHandle, quick.tt_safetensors_release)
-
-
 class NodeHandle(Handle):
     """A recorded operator."""
     __slots__ = ()
+    __del__ = finalizer(quick.tt_node_release)
 
     def name(self) -> str:
         """Returns the name of the forward operator."""
@@ -369,9 +364,6 @@ class NodeHandle(Handle):
         call("tt_node_register_hook", self, c_int32(0), *registered(tt_node_hook, fn),
              byref(number))
         return HookHandle(lambda: call("tt_node_remove_hook", self, number))
-
-
-released_by(NodeHandle, quick.tt_node_release)
 
 
 class OpHandle(Handle):

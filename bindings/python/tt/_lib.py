@@ -105,15 +105,15 @@ class Handle(c_void_p):
         raise TypeError(f"cannot pickle or copy {type(self).__name__}: it is an object of libtt")
 
 
-def released_by(cls: type[Handle], release: Any) -> None:
-    """Makes the C function `release` the finalizer of cls, as a method.
+def finalizer(release: Any) -> Any:
+    """Returns a C function as the method __del__ of a class.
 
     A finalizer in Python would be where Python runs a signal handler now and then, and what that
     raises, such as KeyboardInterrupt, would be lost.
     """
     method = ctypes.pythonapi.PyInstanceMethod_New
     method.restype, method.argtypes = ctypes.py_object, [ctypes.py_object]
-    cls.__del__ = method(release)  # type: ignore[attr-defined]
+    return method(release)
 
 
 # ---- Python objects that C refers to ----
@@ -220,9 +220,8 @@ class Ctx(Handle):
     """Owns a tt_ctx."""
 
     __slots__ = ()
+    __del__ = finalizer(quick.tt_ctx_release)
 
-
-released_by(Ctx, quick.tt_ctx_release)
 
 runtime = c_void_p()
 if lib.tt_runtime_new(None, byref(runtime)):

@@ -1,6 +1,5 @@
 // ConvTile: a block of result pixels (rows) of one phase and group, to which taps are added. A term
-// is
-// one position of the summed dimension: a channel of a tap.
+// is one position of the summed dimension: a channel of a tap.
 #pragma once
 
 #include "kernels/cpu/conv/gather.h"

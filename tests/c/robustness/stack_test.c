@@ -1,5 +1,6 @@
-/* No call needs more than 64 kB of the calling thread's stack (tt.h). Each case runs on a thread with
-   much, where what it writes is measured, and on one with just that, with a guard page behind. */
+/* No call needs more than 64 kB of the calling thread's stack (tt.h). Each case runs on a thread
+   with much, where what it writes is measured, and on one with just that, with a guard page behind.
+   */
 #include "harness.h"
 
 #include <pthread.h>

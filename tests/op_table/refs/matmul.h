@@ -238,7 +238,8 @@ static int ref_addbmm(const Inputs* in, Array* out) {
   }
   return 1;
 }
-/* Over all indices of both operands: those of the summed dimensions must be equal, or the size 1. */
+/* Over all indices of both operands: those of the summed dimensions must be equal, or the size 1.
+   */
 static Array contracted(const Array* a, const Array* b, const int64_t* of_a, const int64_t* of_b,
                         int64_t n) {
   int64_t shape[2 * kMaxDims];

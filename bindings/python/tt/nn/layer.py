@@ -7,7 +7,7 @@ from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 
 from .._construct import construct
 from .._convert import pointers, wrong_kind
-from .._lib import Handle, fail, lib, local, quick, released_by
+from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._tensor import Tensor, from_address, tensor_result
 from ..autograd import no_grad
 from ..random import thread_generator
@@ -28,9 +28,7 @@ class ModuleHandle(Handle):
     """Owns a tt_module."""
 
     __slots__ = ()
-
-
-released_by(ModuleHandle, quick.tt_module_release)
+    __del__ = finalizer(quick.tt_module_release)
 
 
 @contextmanager

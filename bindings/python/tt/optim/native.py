@@ -7,7 +7,7 @@ from ctypes import byref, c_char_p, c_double, c_int32, c_int64, create_string_bu
 
 from .. import _convert as convert
 from .._construct import construct
-from .._lib import Handle, fail, lib, local, quick, released_by
+from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._tensor import Tensor, tensor_result
 from ..autograd import enable_grad
 from .optimizer import Optimizer
@@ -145,9 +145,7 @@ class OptimizerHandle(Handle):
     """Owns a tt_optimizer."""
 
     __slots__ = ()
-
-
-released_by(OptimizerHandle, quick.tt_optim_release)
+    __del__ = finalizer(quick.tt_optim_release)
 
 
 class NativeOptimizer(Optimizer):

@@ -6,7 +6,7 @@ from ctypes import byref, c_char_p, c_double, c_int64, create_string_buffer
 from weakref import WeakKeyDictionary
 
 from .._construct import construct
-from .._lib import Handle, fail, lib, local, quick, released_by
+from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._ops import zeros
 from . import _optimizers
 from .native import OF_SCHEDULES, NativeOptimizer
@@ -67,9 +67,7 @@ class SchedulerHandle(Handle):
     """Owns a tt_scheduler."""
 
     __slots__ = ()
-
-
-released_by(SchedulerHandle, quick.tt_scheduler_release)
+    __del__ = finalizer(quick.tt_scheduler_release)
 
 
 class NativeScheduler(LRScheduler):
