@@ -630,9 +630,9 @@ tt_status tt_module_new_custom(tt_ctx *c, const tt_module_def *def, tt_module **
 
 typedef struct tt_nn_multihead_attention_forward_opts {
   uint64_t set;
-  const tt_tensor *key_padding_mask; /* shape (N, S) or (S); bool (true ignores) or float (added) */
+  const tt_tensor *key_padding_mask; /* mask (N, S) or (S): bool (true ignores) or float (added) */
   int32_t need_weights;              /* default 1; 0 is faster */
-  const tt_tensor *attn_mask;        /* shape (L, S) or (N * heads, L, S); bool or float */
+  const tt_tensor *attn_mask;        /* mask (L, S) or (N * heads, L, S): bool or float */
   int32_t average_attn_weights;      /* default 1: the mean of the heads' weights */
   int32_t is_causal;                 /* default 0; 1: attn_mask is the causal mask */
 } tt_nn_multihead_attention_forward_opts;

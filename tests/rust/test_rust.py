@@ -84,6 +84,23 @@ def test_a_missing_library_is_explained(tmp_path):
     )
 
 
+def test_documentation_has_no_warnings():
+    done = cargo("doc", "-p", "tt", "--no-deps", TT_LIB_DIR=BUILD, RUSTDOCFLAGS="-Dwarnings")
+    assert done.returncode == 0, done.stderr
+
+
+def test_clippy_has_no_warnings(tmp_path):
+    """Where it is installed."""
+    if not Path(os.environ["TT_CARGO"]).with_name("cargo-clippy").exists():
+        pytest.skip("no clippy")
+    for arguments in (["-p", "tt"], ["--workspace"]):
+        options = [*arguments, "--all-targets", "--", "-Dwarnings"]
+        done = run(
+            os.environ["TT_CARGO"], "clippy", "--offline", *options, cwd=CRATES, TT_LIB_DIR=BUILD
+        )
+        assert done.returncode == 0, done.stderr
+
+
 DEPENDENT = {
     "Cargo.toml": """[package]
 name = "dependent"

@@ -24,8 +24,8 @@ macro_rules! conversions {
 }
 conversions!(bool u8 i8 i16 i32 i64 f32 f64);
 
-/// Copies elements; the dtype is that of the elements. It panics where there is no memory, as a
-/// `Vec` does; [`Tensor::from_slice`] gives an error.
+/// Copies elements, whose type is the dtype. It panics if there is no memory, as a `Vec` does;
+/// [`Tensor::from_slice`] returns an error.
 ///
 /// ```
 /// use tt::Tensor;
@@ -68,7 +68,7 @@ impl<T: Element> From<&[T]> for Tensor {
         copied(data, &[data.len()])
     }
 }
-/// Takes the vector's memory over, without a copy.
+/// Takes ownership of a vector, without a copy.
 impl<T: Element> From<Vec<T>> for Tensor {
     #[track_caller]
     fn from(data: Vec<T>) -> Tensor {

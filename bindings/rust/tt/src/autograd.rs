@@ -1,4 +1,4 @@
-//! Gradients of several tensors at once, and functions with gradients of the application.
+//! Gradients of several tensors at once, and functions with custom gradients.
 use crate::callback::user;
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
@@ -77,14 +77,14 @@ pub fn grad(
     Ok(grads.into_iter().map(|g| unsafe { owned(g) }).collect())
 }
 
-/// A function with a gradient of its own, which [`apply`] calls. Both parts may run on any thread;
-/// forward is not recorded.
+/// A function with a custom gradient, for [`apply`]. Both methods may run on any thread; operators
+/// in forward are not recorded.
 pub trait Function: Send + Sync + 'static {
     /// Returns the name in messages and in the graph.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
-    /// Computes the results. `call.save` keeps what backward needs.
+    /// Computes the results. `call.save` saves the tensors that backward needs.
     fn forward(
         &self,
         call: &FunctionCall,
@@ -101,7 +101,7 @@ pub trait Function: Send + Sync + 'static {
 /// One application of a [`Function`].
 pub struct FunctionCall(pub(crate) *mut sys::tt_function);
 impl FunctionCall {
-    /// Keeps tensors for backward; for forward.
+    /// Saves tensors for backward; called in forward.
     pub fn save(&self, tensors: &[&Tensor]) -> Result<()> {
         let list = raw_list::<Tensor>(tensors);
         // SAFETY: tt lends the call to forward and backward, which borrow this; handles are live.
@@ -116,14 +116,14 @@ impl FunctionCall {
             })
         }
     }
-    /// Returns the i-th tensor that was kept; for backward.
+    /// Returns the i-th saved tensor; called in backward.
     pub fn saved(&self, i: i64) -> Result<Tensor> {
         // SAFETY: as of `save`.
         unsafe { call1(|c, out| sys::tt_function_saved(c, self.0, i, out)) }
     }
 }
 
-/// Calls a function that returns n_outs tensors.
+/// Applies a function that returns `n_outs` tensors, and records it.
 ///
 /// ```
 /// use tt::{FunctionCall, Result, Tensor};

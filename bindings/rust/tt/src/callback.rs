@@ -1,6 +1,7 @@
-//! Closures that tt calls. A counted pointer keeps each; it runs with the ctx of the call as the
-//! thread's own, and its errors and panics reach the outer call.
-use crate::context::{aside, current_during};
+//! Closures that tt calls. Each is owned by tt through an `Arc`. While one runs, the context of the
+//! outer call is the thread's current one; its error or panic becomes the cause of that call's
+//! error.
+use crate::context::{current_during, in_destructor};
 use crate::error::{Error, Result};
 use crate::{Status, Tensor};
 use std::cell::{Cell, RefCell};
@@ -11,6 +12,7 @@ use std::thread::{self, ThreadId};
 use tt_sys as sys;
 
 thread_local! {
+    /// The error of the last closure that failed, until the outer call fails and takes it.
     static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
 }
 
@@ -19,7 +21,7 @@ pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
 }
 
-/// Runs f for a callback of c and returns its status.
+/// Runs f as a callback of context c. Errors and panics become a status.
 pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let e = match catch_unwind(AssertUnwindSafe(|| current_during(c, f))) {
         Ok(Ok(())) => return sys::TT_OK,
@@ -33,7 +35,7 @@ pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sy
     status
 }
 
-/// Like [`guarded`], where NOT_IMPLEMENTED is an answer and no failure.
+/// Like [`guarded`], for callbacks that may return NOT_IMPLEMENTED, which is no error there.
 pub(crate) fn declinable(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let status = guarded(c, f);
     if status == sys::TT_NOT_IMPLEMENTED {
@@ -42,28 +44,28 @@ pub(crate) fn declinable(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) ->
     status
 }
 
-/// Makes the `user` of a callback; `drop_user::<F>` takes it back.
+/// Makes the `user` pointer of a callback; `drop_user::<F>` frees it.
 pub(crate) fn user<F>(f: F) -> *mut c_void {
     Arc::into_raw(Arc::new(f)) as *mut c_void
 }
 
 /// # Safety
-/// `user` came from [`user`] with the same F, and is given away.
+/// `user` came from [`user`] with the same F, and is not used again.
 pub(crate) unsafe extern "C" fn drop_user<F>(user: *mut c_void) {
     // SAFETY: the caller's.
-    aside(|| quietly(|| drop(unsafe { Arc::from_raw(user as *const F) })));
+    in_destructor(|| quietly(|| drop(unsafe { Arc::from_raw(user as *const F) })));
 }
 
-/// Runs f where nobody can be told of a panic, which must not pass through C.
+/// Runs f and discards its panic, which must not unwind into C and has no caller to report to.
 pub(crate) fn quietly(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        std::mem::forget(payload); // its drop may panic as well
+        std::mem::forget(payload); // dropping it could panic again
     }
 }
 
-/// A closure that one thread calls, so that it may change what it captures: a hook of a module, the
-/// closure of an optimizer or of a schedule. tt calls most of them on the thread that has the
-/// module; backward may run on any thread, so that its hooks remember theirs.
+/// An `FnMut` closure, called by one thread: a hook of a module, the closure of an optimizer or of
+/// a schedule. These objects stay on their thread, and so do their calls. Only hooks of backward
+/// can be called elsewhere, since a graph moves between threads: they check the thread.
 pub(crate) struct Local<F> {
     f: RefCell<F>,
     thread: Option<ThreadId>,
@@ -72,7 +74,7 @@ impl<F> Local<F> {
     pub(crate) fn new(f: F, in_backward: bool) -> Local<F> {
         Local { f: RefCell::new(f), thread: in_backward.then(|| thread::current().id()) }
     }
-    /// Calls the closure; fails on another thread than its own, and where it runs already.
+    /// Calls the closure; fails on another thread than its own, and inside a call of itself.
     pub(crate) fn run<R>(&self, call: impl FnOnce(&mut F) -> Result<R>) -> Result<R> {
         if self.thread.map_or(false, |own| own != thread::current().id()) {
             return Err(Error::new(
@@ -89,7 +91,8 @@ impl<F> Local<F> {
     }
 }
 
-/// Borrows a closure and keeps it alive: it may remove itself.
+/// Returns the closure behind `user`, with a reference of its own: a hook may remove itself while
+/// it runs.
 ///
 /// # Safety
 /// `user` came from [`user`] with the same F, and has not been given away.
@@ -101,7 +104,7 @@ pub(crate) unsafe fn closure<F>(user: *mut c_void) -> Arc<F> {
     }
 }
 
-/// Tensors that tt lends; NULL items are None.
+/// Borrows tensors from tt; NULL items are None.
 ///
 /// # Safety
 /// The list has n items, and is valid for `'a`.
@@ -123,7 +126,7 @@ pub(crate) unsafe fn slice<'a, T>(p: *const T, n: i64) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(p, n as usize) }
 }
 
-/// Gives results to tt: at most cap of them.
+/// Writes the results of a closure to `outs`; fails if there are more than `cap`.
 ///
 /// # Safety
 /// `outs` has room for cap handles.

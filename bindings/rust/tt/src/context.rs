@@ -1,4 +1,4 @@
-//! The ctx of each thread, other contexts, runtimes, and the modes of a context.
+//! The context of each thread, other contexts, runtimes, and the modes of a context.
 use crate::error::{Error, Result};
 use crate::handle::*;
 use crate::{version, Cancel, Generator, Isa, Runtime, RuntimeOpts, Status};
@@ -8,16 +8,18 @@ use std::sync::Mutex;
 use tt_sys as sys;
 
 thread_local! {
-    // Read by every call: no destructor and a constant start make it one load. Null: the thread has
-    // none yet.
-    static CTX: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
+    /// The context of this thread's calls; null before the first one. A `Cell` without a destructor
+    /// and with a constant initial value costs every call one load.
+    static CURRENT: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
+    /// The context that was made for this thread, until the thread ends.
     static OWNED: Cell<Option<Context>> = const { Cell::new(None) };
-    static ASIDE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is in `in_destructor`.
+    static IN_DESTRUCTOR: Cell<bool> = const { Cell::new(false) };
 }
 
 #[inline(always)]
 pub(crate) fn ctx() -> *mut sys::tt_ctx {
-    let c = CTX.with(Cell::get);
+    let c = CURRENT.with(Cell::get);
     if c.is_null() {
         first_ctx()
     } else {
@@ -25,9 +27,8 @@ pub(crate) fn ctx() -> *mut sys::tt_ctx {
     }
 }
 
-// Null where there can be none: the call then fails with BAD_HANDLE, and Error::last tells why. A
-// thread that still computes while its locals are destroyed gets one that nobody releases; `aside`
-// releases its own.
+/// Makes the context of this thread, at its first call. If that fails it returns null: the call
+/// then fails with BAD_HANDLE, and [`Error::last`] finds the reason.
 #[cold]
 #[inline(never)]
 fn first_ctx() -> *mut sys::tt_ctx {
@@ -36,30 +37,30 @@ fn first_ctx() -> *mut sys::tt_ctx {
         Err(_) => return null_mut(),
     };
     let c = context.0.as_ptr();
-    if ASIDE.with(Cell::get) {
+    let thread_ends = OWNED.try_with(|_| ()).is_err();
+    if thread_ends || IN_DESTRUCTOR.with(Cell::get) {
+        // `in_destructor` releases it; a thread that computes while its locals are dropped does
+        // not.
         std::mem::forget(context);
     } else {
-        // SAFETY: the ctx is live; its second reference goes where the first was kept.
-        unsafe {
-            sys::tt_ctx_retain(c);
-            if OWNED.try_with(|o| o.set(Some(context))).is_ok() {
-                sys::tt_ctx_release(c);
-            }
-        }
+        OWNED.with(|owned| owned.set(Some(context)));
     }
-    CTX.with(|current| current.set(c));
+    CURRENT.with(|current| current.set(c));
     c
 }
 
-/// Runs f, which drops what tt has released. If it calls tt, it does so on a ctx of its own, since
-/// the thread's may be in the middle of a call. f does not panic.
-pub(crate) fn aside(f: impl FnOnce()) {
-    let (outer, was) = (CTX.with(|c| c.replace(null_mut())), ASIDE.with(|a| a.replace(true)));
+/// Runs f, a destructor that tt calls, perhaps in the middle of another call of this thread: if f
+/// calls tt, it does so on a context of its own. f does not panic.
+pub(crate) fn in_destructor(f: impl FnOnce()) {
+    let outer = CURRENT.with(|current| current.replace(null_mut()));
+    let outermost = !IN_DESTRUCTOR.with(|inside| inside.replace(true));
     f();
-    ASIDE.with(|a| a.set(was));
-    let own = CTX.with(|c| c.replace(outer));
+    if outermost {
+        IN_DESTRUCTOR.with(|inside| inside.set(false));
+    }
+    let own = CURRENT.with(|current| current.replace(outer));
     if !own.is_null() {
-        // SAFETY: `first_ctx` left this reference to us.
+        // SAFETY: `first_ctx` made it for f, and passed the reference on.
         unsafe { sys::tt_ctx_release(own) };
     }
 }
@@ -75,14 +76,14 @@ pub(crate) fn current_during<R>(c: *mut sys::tt_ctx, f: impl FnOnce() -> R) -> R
     struct Back(*mut sys::tt_ctx);
     impl Drop for Back {
         fn drop(&mut self) {
-            CTX.with(|current| current.set(self.0));
+            CURRENT.with(|current| current.set(self.0));
         }
     }
-    let _back = Back(CTX.with(|current| current.replace(c)));
+    let _back = Back(CURRENT.with(|current| current.replace(c)));
     f()
 }
 
-// A call without a ctx, which could tell more.
+/// The result of a call that has no context, so that the status is all that is known.
 fn made(status: sys::tt_status, what: &str) -> Result<()> {
     if status == sys::TT_OK {
         return Ok(());
@@ -115,7 +116,7 @@ pub struct Context(NonNull<sys::tt_ctx>);
 // SAFETY: a ctx belongs to one thread at a time and may move between threads.
 unsafe impl Send for Context {}
 impl Context {
-    /// Makes a context of a runtime; None is the one that all threads share at first.
+    /// Makes a context of a runtime; None is the runtime that all threads share by default.
     pub fn new(runtime: Option<&Runtime>) -> Result<Context> {
         static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
         check_version()?;
@@ -138,11 +139,11 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let c = self.0.as_ptr();
-        let _ = CTX.try_with(|current| {
+        let _ = CURRENT.try_with(|current| {
             if current.get() == c {
                 current.set(null_mut())
             }
-        }); // fails where the thread ends
+        }); // fails when the thread ends
             // SAFETY: the reference is this one's own.
         unsafe { sys::tt_ctx_release(c) }
     }
@@ -164,8 +165,8 @@ impl Runtime {
         // SAFETY: takes a ctx alone.
         unsafe { call1(|c, out| sys::tt_ctx_runtime(c, out)) }
     }
-    /// Seeds the contexts that are made from now on: the n-th draws stream n of this seed. Contexts
-    /// that exist keep their generators; [`manual_seed`] seeds the thread's own, too.
+    /// Seeds the contexts that are made from now on: the n-th draws stream n of this seed. Existing
+    /// contexts keep their generators; [`manual_seed`] also seeds that of this thread.
     pub fn manual_seed(&self, seed: u64) -> Result<()> {
         // SAFETY: the handle is live.
         made(unsafe { sys::tt_runtime_manual_seed(self.raw(), seed) }, "runtime_manual_seed")
@@ -177,8 +178,8 @@ impl Runtime {
         let status = unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) };
         made(status, "runtime_rng_state").map(|()| state)
     }
-    /// Lets contexts that are made from now on draw what those drew that were made after
-    /// `rng_state` returned this.
+    /// Restores what [`rng_state`](Runtime::rng_state) returned: contexts made from now on draw the
+    /// same numbers as those made after that call.
     pub fn set_rng_state(&self, state: [u64; 2]) -> Result<()> {
         // SAFETY: the state has two numbers.
         let status = unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) };
@@ -186,10 +187,10 @@ impl Runtime {
     }
 }
 
-/// Seeds random numbers: the thread's context draws as a [`Generator`] of this seed, and each
-/// context made later, so each new thread, draws a stream of its own that follows from the seed and
-/// the order in which they are made. Threads that have computed before keep their generators.
-/// Without a seed, each run of a program draws different numbers.
+/// Seeds the random numbers of this thread, and of contexts made later, such as those of new
+/// threads: each draws its own stream, which follows from the seed and the order in which the
+/// contexts are made. Other threads that have called tt before keep their generators. Without a
+/// seed, each run of a program draws different numbers.
 ///
 /// ```
 /// tt::manual_seed(7)?;
@@ -218,22 +219,22 @@ impl Generator {
             })
         }
     }
-    /// Continues where `state` was taken.
+    /// Restores what [`state`](Generator::state) returned.
     pub fn set_state(&self, state: [u64; 2]) -> Result<()> {
         // SAFETY: the state has two numbers.
         unsafe { call(|c| sys::tt_generator_set_state(c, self.raw(), state.as_ptr())) }
     }
 }
 
-/// Runs f, whose calls fail with [`Status::Cancelled`] once `cancel` is requested. A `cancellable`
-/// within another replaces it until its f ends.
+/// Runs f, whose calls fail with [`Status::Cancelled`] once `cancel` is requested. An inner
+/// `cancellable` replaces the token of the outer one until its f ends.
 pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
     type Running = (*mut sys::tt_ctx, *mut sys::tt_cancel);
     thread_local!(static RUNNING: Cell<Running> = const { Cell::new((null_mut(), null_mut())) });
     struct Back(*mut sys::tt_ctx, Running);
     impl Drop for Back {
         fn drop(&mut self) {
-            // An outer token returns, unless it is of another context.
+            // Restores the outer token, unless it belongs to another context.
             let outer = if self.1 .0 == self.0 { self.1 .1 } else { null_mut() };
             // SAFETY: the ctx is live, and so is the token of an outer `cancellable`.
             unsafe { sys::tt_ctx_set_cancel(self.0, outer) };
@@ -270,7 +271,7 @@ impl Drop for ModeGuard {
 pub fn grad_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_grad_enabled, on)
 }
-/// Lets a backward fail at the first operator whose gradient has nan, until the guard is dropped.
+/// Makes backward fail at the first operator whose gradient has nan, until the guard is dropped.
 /// The error names the forward operator.
 pub fn anomaly_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_anomaly_enabled, on)
@@ -293,7 +294,7 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns the instruction set that computes.
+/// Returns the instruction set of the kernels in use.
 pub fn isa() -> Result<Isa> {
     // SAFETY: takes a ctx alone.
     let raw = unsafe { call_value(|c, out| sys::tt_ctx_isa(c, out))? };

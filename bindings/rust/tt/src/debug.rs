@@ -1,4 +1,4 @@
-//! `Debug` of handles: what each has, in one line.
+//! `Debug` of handles, in one line each.
 use crate::handle::Handle;
 use crate::Scheduler;
 use crate::{Cancel, Context, FunctionCall, Generator, ModeGuard, Node, Op, Optimizer, Runtime};

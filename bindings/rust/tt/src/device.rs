@@ -5,7 +5,7 @@ use crate::DeviceType;
 use std::fmt;
 use tt_sys as sys;
 
-/// The place of a tensor. Text can be parsed to one:
+/// The device of a tensor. It is parsed from text:
 /// ```
 /// let device: tt::Device = "cuda:1".parse()?;
 /// assert_eq!((device.kind, device.index), (tt::DeviceType::Cuda, 1));
@@ -14,16 +14,16 @@ use tt_sys as sys;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// Its kind.
+    /// The kind of device.
     pub kind: DeviceType,
-    /// Its number among those of its kind.
+    /// The number among the devices of this kind.
     pub index: i32,
 }
 
 impl Device {
     /// The CPU.
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
-    /// Has shapes and dtypes, but no data.
+    /// The meta device, whose tensors have shapes and dtypes, but no data.
     pub const META: Device = Device { kind: DeviceType::Meta, index: 0 };
     /// Returns the number of devices of a kind.
     pub fn count(kind: DeviceType) -> Result<i32> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tt_sys as sys;
 
 /// Tensors by name, in order: the state of a module or an optimizer, the contents of a checkpoint.
-/// A clone has the same tensors; what is inserted later is in one of the two.
+/// A clone shares the tensors, but not later insertions.
 ///
 /// ```
 /// use tt::{StateDict, Tensor};
@@ -27,7 +27,7 @@ pub struct StateDict(Arc<Dict>);
 
 struct Dict {
     raw: NonNull<sys::tt_state_dict>,
-    structure: Option<String>, // of the file that a copy's tensors came from; C does not know it
+    structure: Option<String>, // of a copy, whose dict in C has none
 }
 // SAFETY: a Dict that is shared does not change.
 unsafe impl Send for Dict {}
@@ -40,7 +40,7 @@ impl Drop for Dict {
     }
 }
 
-/// For `from_raw`, nothing may change the dict by another handle.
+/// After `from_raw` nothing may change the dict through another handle.
 impl Handle for StateDict {
     type Raw = sys::tt_state_dict;
     unsafe fn from_raw(raw: *mut sys::tt_state_dict) -> StateDict {
@@ -54,7 +54,7 @@ impl Handle for StateDict {
 }
 
 impl StateDict {
-    /// Sets the tensor of a name: replaces the one that is there, or appends.
+    /// Sets the tensor of a name: replaces it, or appends a new name.
     pub fn insert(&mut self, name: &str, tensor: &Tensor) -> Result<()> {
         let (name, own) = (c_string(name)?, self.own()?);
         // SAFETY: nobody else has `own`.
@@ -64,22 +64,22 @@ impl StateDict {
     pub fn set(&mut self, name: &str, tensor: &Tensor) -> Result<()> {
         self.insert(name, tensor)
     }
-    /// Inserts all pairs of an iterator; `collect` and `extend` do the same and panic where this
-    /// gives an error: for a name with a zero byte, or without memory.
+    /// Inserts all pairs of an iterator. `collect` and `extend` panic where this returns an error:
+    /// for a name with a zero byte, or out of memory.
     pub fn try_extend<N: AsRef<str>, T: AsRef<Tensor>>(
         &mut self,
         pairs: impl IntoIterator<Item = (N, T)>,
     ) -> Result<()> {
         pairs.into_iter().try_for_each(|(name, t)| self.insert(name.as_ref(), t.as_ref()))
     }
-    /// Returns how the tensors are arranged in the file that [`torch_load`](crate::torch_load)
-    /// read, as JSON, which tt.h describes; None for other dicts.
+    /// Returns the structure of the file that [`torch_load`](crate::torch_load) read, as JSON
+    /// (described in tt.h); None for other dicts.
     pub fn structure(&self) -> Option<String> {
         let own = self.0.structure.clone();
         // SAFETY: the text is valid while the dict does not change.
         own.or_else(|| unsafe { opt_text(sys::tt_state_dict_structure(self.raw())) })
     }
-    /// Returns the handle for a change: a copy takes the dict's place if clones share it.
+    /// Returns the handle for a change. If clones share the dict, a copy replaces it first.
     pub(crate) fn own(&mut self) -> Result<*mut sys::tt_state_dict> {
         if Arc::get_mut(&mut self.0).is_none() {
             let mut copy = StateDict::new()?;
@@ -252,7 +252,7 @@ impl fmt::Debug for StateDict {
 // ---- files ----
 
 impl SafeTensors {
-    /// Iterates over the pairs of texts that the file keeps beside the tensors.
+    /// Iterates over the metadata of the file: pairs of texts.
     pub fn metadata(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let pair = move |i| Some((self.metadata_key(i)?, self.metadata_value(i)?));
         (0..self.metadata_size()).filter_map(pair)

@@ -37,7 +37,7 @@ pub enum Value {
     Index(Vec<Index>),
 }
 
-// A C value and what it points to.
+/// A C value with what it points to.
 #[allow(dead_code)]
 struct RawValue(sys::tt_value, Vec<sys::tt_index>, CString);
 impl Value {
@@ -149,7 +149,7 @@ impl Op {
         // SAFETY: it writes into no argument.
         unsafe { self.call_mut(args) }
     }
-    /// Calls any operator, also one that writes into an argument.
+    /// Calls any operator, including those that write into an argument.
     ///
     /// # Safety
     /// While it runs, nothing else reads or writes the memory that it writes, slices of it
@@ -167,8 +167,8 @@ impl Op {
     }
 }
 
-/// An operator of the application. It is computed unrecorded and on any thread, and is found,
-/// called, profiled and traced as built-in ones are.
+/// An operator of the application. Its methods may run on any thread, and the operators that they
+/// call are not recorded. It is found, called, profiled and traced like a built-in one.
 pub trait Operator: Send + Sync + 'static {
     /// Computes as many tensors as the schema has results.
     fn compute(&self, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
@@ -196,7 +196,7 @@ pub fn register_op<O: Operator>(schema: &str, op: O) -> Result<()> {
     unsafe { call(|c| sys::tt_op_register(c, &def)) }
 }
 
-/// A device of the application, with memory and operators of its own.
+/// A device of the application, with its own memory and operators.
 ///
 /// # Safety
 /// Addresses and copies are as tt.h asks of a `tt_backend_def`; `alloc`, `free` and `copy` do not
@@ -205,7 +205,7 @@ pub unsafe trait Backend: Send + Sync + 'static {
     /// Returns an address, to which tt adds offsets for views; null if there is no memory. It must
     /// not call tt.
     fn alloc(&self, bytes: i64) -> *mut c_void;
-    /// Takes a block back, from any thread. It must not call tt.
+    /// Frees a block; called from any thread. It must not call tt.
     ///
     /// # Safety
     /// `p` came from `alloc`.
@@ -221,7 +221,7 @@ pub unsafe trait Backend: Send + Sync + 'static {
         bytes: i64,
         kind: CopyKind,
     ) -> Result<()>;
-    /// Computes the results of an operator; [`Status::NotImplemented`] leaves it to the CPU.
+    /// Computes the results of an operator. After [`Status::NotImplemented`] the CPU computes them.
     fn compute(&self, op: &str, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
 }
 /// Adds a device to the runtime.

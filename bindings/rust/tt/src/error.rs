@@ -1,4 +1,4 @@
-//! Errors: tt's record of a failed call, and what a closure of the application raised.
+//! Errors: tt's record of a failed call, and errors and panics of closures.
 use crate::{callback, context, handle::text_of, DType, Status};
 use std::any::Any;
 use std::error::Error as StdError;
@@ -9,7 +9,8 @@ use tt_sys as sys;
 /// The result of a call that may fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of a call that failed. The call has changed nothing, unless it says otherwise.
+/// The error of a failed call. The call has changed nothing, unless its documentation says
+/// otherwise.
 ///
 /// ```
 /// let (a, b) = (tt::zeros(&[2, 3])?, tt::zeros(&[4, 5])?);
@@ -38,7 +39,7 @@ pub struct ErrorInfo {
     pub dtypes: Vec<DType>,
     /// The message without the operator's name.
     pub message: String,
-    /// The error inside a closure that made the call fail.
+    /// The error of the closure that made the call fail.
     pub cause: Option<Error>,
     other: Option<Box<dyn StdError + Send + Sync>>,
     panic: Option<Mutex<Box<dyn Any + Send>>>,
@@ -69,7 +70,7 @@ impl Error {
             panic: None,
         }))
     }
-    /// Makes an error of any other error, which becomes its `source`.
+    /// Wraps any other error, which becomes the `source`.
     pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         let error = error.into();
         let mut e = Error::new(Status::Callback, error.to_string());

@@ -2,7 +2,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// An IEEE half-precision number, by its bits.
+/// An IEEE half-precision number.
 ///
 /// ```
 /// use tt::F16;
@@ -13,7 +13,7 @@ use std::fmt;
 #[repr(transparent)]
 pub struct F16(pub u16);
 
-/// A bfloat16 number, by its bits: the upper half of an f32.
+/// A bfloat16 number: the upper half of an f32.
 ///
 /// ```
 /// use tt::BF16;
@@ -24,7 +24,7 @@ pub struct F16(pub u16);
 pub struct BF16(pub u16);
 
 impl F16 {
-    /// Rounds to the nearest number, ties to even; what is too large becomes infinite.
+    /// Rounds to the nearest number, ties to even. Numbers that are too large become infinite.
     pub fn from_f32(value: f32) -> F16 {
         let bits = value.to_bits();
         let sign = (bits >> 16) as u16 & 0x8000;
@@ -60,7 +60,7 @@ impl F16 {
 }
 
 impl BF16 {
-    /// Rounds to the nearest number, ties to even; what is too large becomes infinite.
+    /// Rounds to the nearest number, ties to even. Numbers that are too large become infinite.
     pub fn from_f32(value: f32) -> BF16 {
         let bits = value.to_bits();
         if value.is_nan() {
@@ -78,7 +78,7 @@ impl BF16 {
 macro_rules! half {
     ($($t:ident)*) => { $(
         impl $t {
-            /// Makes the number of these bits.
+            /// Makes a number from its bits.
             pub const fn from_bits(bits: u16) -> $t {
                 $t(bits)
             }

@@ -1,4 +1,5 @@
-//! Handles own one reference of a tt object each. Calls pass the thread's ctx and return errors.
+//! Handles, each of which owns a reference to an object of tt, and calls of C with this thread's
+//! context.
 use crate::context::ctx;
 use crate::error::{Error, Result};
 use crate::{Index, Status, Tensor};
@@ -10,11 +11,11 @@ use std::path::Path;
 use std::ptr;
 use tt_sys as sys;
 
-/// An object of tt with its C handle, for calls of `tt_sys` beside those of this crate.
+/// An object of tt with its C handle, for direct calls of `tt_sys`.
 pub trait Handle: Sized {
     /// The C type.
     type Raw;
-    /// Takes over one reference.
+    /// Takes ownership of one reference.
     ///
     /// # Safety
     /// `raw` is a live handle, and the caller owns the reference.
@@ -25,11 +26,11 @@ pub trait Handle: Sized {
 
 type Ctx = *mut sys::tt_ctx;
 
-/// Calls f with the thread's ctx.
+/// Calls f with the thread's context.
 ///
 /// # Safety
-/// The call in `f` is sound. This holds for all functions below, which also take over what the
-/// call gives.
+/// The call in `f` is sound. This holds for all functions below, which also take ownership of what
+/// the call returns.
 #[inline(always)]
 pub(crate) unsafe fn call(f: impl FnOnce(Ctx) -> sys::tt_status) -> Result<()> {
     let c = ctx();
@@ -138,7 +139,7 @@ pub(crate) fn opt_list<T: Handle>(handles: &[Option<&T>]) -> Vec<*mut T::Raw> {
     handles.iter().map(|h| opt_raw(*h)).collect()
 }
 
-/// The handles of an iterator's tensors, which it keeps: the iterator may own them.
+/// The handles of an iterator's tensors. It keeps the tensors, which the iterator may own.
 pub(crate) struct RawItems<T> {
     raw: Vec<*mut sys::tt_tensor>,
     _items: Vec<T>,
@@ -192,7 +193,7 @@ pub(crate) unsafe fn opt_text(s: *const c_char) -> Option<String> {
     (!s.is_null()).then(|| unsafe { text_of(s) }.into_owned())
 }
 
-/// Takes over a reference, which may be NULL.
+/// Takes ownership of a reference, which may be NULL.
 ///
 /// # Safety
 /// `raw` is NULL or a live handle whose reference is the caller's.
@@ -201,7 +202,7 @@ pub(crate) unsafe fn owned<T: Handle>(raw: *mut T::Raw) -> Option<T> {
     (!raw.is_null()).then(|| unsafe { T::from_raw(raw) })
 }
 
-/// Adds a reference to what tt lends, which may be NULL.
+/// Makes an owned handle of a borrowed one, which may be NULL.
 ///
 /// # Safety
 /// `raw` is NULL or a live handle.

@@ -1,5 +1,5 @@
-//! What an application may supply in the place of tt's own: memory, threads, a logger; and the
-//! enums of numbers that tt.h describes in words.
+//! Traits by which an application supplies memory, threads and a logger, and enums of codes that
+//! tt.h has as plain numbers.
 use std::os::raw::c_void;
 use tt_sys as sys;
 
@@ -8,7 +8,7 @@ use tt_sys as sys;
 #[repr(i32)]
 #[non_exhaustive]
 pub enum Isa {
-    /// The least that every CPU of the architecture has.
+    /// What every CPU of the architecture has.
     Baseline = 1,
     /// AVX2 with FMA.
     Avx2 = 2,
@@ -22,17 +22,17 @@ impl Isa {
     }
 }
 
-/// How important a message of a [`Logger`] is.
+/// The severity of a message of a [`Logger`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LogLevel {
-    /// For those who debug tt.
+    /// Details for debugging tt.
     Debug,
-    /// What happens.
+    /// Normal events.
     Info,
-    /// What should be changed, but works.
+    /// Something works, but should be changed.
     Warning,
-    /// What failed.
+    /// Something failed.
     Error,
 }
 impl LogLevel {
@@ -49,9 +49,9 @@ impl LogLevel {
 /// The direction of a copy of a [`Backend`](crate::Backend).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CopyKind {
-    /// From the memory of the CPU to the device.
+    /// From CPU memory to the device.
     ToDevice,
-    /// From the device to the memory of the CPU.
+    /// From the device to CPU memory.
     ToHost,
     /// Within the device.
     WithinDevice,
@@ -69,27 +69,26 @@ impl CopyKind {
 /// Allocates the memory of a runtime; called from any thread.
 ///
 /// # Safety
-/// `alloc` returns null or a block of that size and alignment that nothing else uses until it is
-/// freed. Neither function panics.
+/// `alloc` returns null or an unused block of that size and alignment. Neither function panics.
 pub unsafe trait Allocator: Sync {
     /// Returns `size` bytes at a multiple of `align`, a power of two; null if there is no memory.
     fn alloc(&self, size: usize, align: usize) -> *mut c_void;
-    /// Takes a block back.
+    /// Frees a block.
     ///
     /// # Safety
-    /// `p` came from `alloc` with these numbers.
+    /// `p` came from `alloc` with the same size and alignment.
     unsafe fn free(&self, p: *mut c_void, size: usize, align: usize);
 }
 
 /// Runs loops on the threads of the application.
 ///
 /// # Safety
-/// `parallel_for` calls body for every index of 0 … n exactly once, in ranges of at most `grain`,
-/// and returns when all are done. Neither function panics.
+/// The ranges of `parallel_for` cover every index of 0 … n exactly once and have at most `grain`
+/// indices; it returns when all calls have returned. Neither function panics.
 pub unsafe trait Executor: Sync {
     /// Returns the number of threads that work at the same time.
     fn num_threads(&self) -> i32;
-    /// Covers 0 … n by calls of `body(begin, end)`, in any order and on any threads.
+    /// Calls `body(begin, end)` for ranges that cover 0 … n, in any order and on any threads.
     fn parallel_for(&self, n: i64, grain: i64, body: &(dyn Fn(i64, i64) + Sync));
 }
 

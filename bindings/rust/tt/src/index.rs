@@ -4,24 +4,24 @@ use crate::Tensor;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use tt_sys as sys;
 
-/// The part of a mixed index that belongs to one dimension; [`idx!`](crate::idx) makes lists of
-/// them. Negative positions count from the end.
+/// One item of a mixed index, mostly of one dimension; [`idx!`](crate::idx) makes lists of them.
+/// Negative positions count from the end.
 #[derive(Clone, Debug)]
 pub enum Index {
-    /// One position; the dimension goes.
+    /// One position; removes the dimension.
     At(i64),
     /// Positions from `start` up to, but not including, `stop`.
     Slice {
         /// None is the first position.
         start: Option<i64>,
-        /// None is past the last position.
+        /// None is the end of the dimension.
         stop: Option<i64>,
         /// At least 1.
         step: i64,
     },
     /// A new dimension of size 1.
     New,
-    /// As many whole dimensions as are left.
+    /// All remaining dimensions.
     Ellipsis,
     /// A tensor of integers or of booleans.
     Tensor(Tensor),
@@ -70,7 +70,7 @@ impl Index {
     }
 }
 
-/// A position as tt counts; one that no dimension reaches stays beyond the end.
+/// A position as an i64. A `usize` beyond i64 is beyond the end of any dimension, too.
 trait Position: Copy {
     fn position(self) -> i64;
 }
@@ -90,7 +90,7 @@ impl Position for usize {
     }
 }
 
-/// Where a range ends whose last position is `last`; -1 is the last of all.
+/// The exclusive end of an inclusive range. After -1, the last position, it is None: no end.
 fn after(last: i64) -> Option<i64> {
     last.checked_add(1).filter(|stop| *stop != 0)
 }

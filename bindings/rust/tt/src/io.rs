@@ -5,8 +5,8 @@ use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
-/// Writes a safetensors file. After a crash the path has the old file or the new one. `metadata`
-/// are texts that are kept beside the tensors.
+/// Writes a safetensors file with metadata: pairs of texts. After a crash the path has the old file
+/// or the new one.
 ///
 /// ```
 /// let path = std::env::temp_dir().join("tt_doc.safetensors");
@@ -43,7 +43,7 @@ pub fn save(
     }
 }
 
-/// The parts of a training that one file keeps, so that it can be resumed.
+/// The parts of a training run that are saved in one file, so that it can be resumed.
 ///
 /// ```
 /// let net = tt::nn::linear(2, 1)?;
@@ -67,7 +67,7 @@ impl Default for Checkpoint<'_> {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Adds tensors of the application; a load sets those that the file has.
+    /// Adds tensors of the application. A load replaces them by those of the file.
     pub fn extra(mut self, part: &'a mut StateDict) -> Result<Self> {
         self.0.extra = part.own()?;
         Ok(self)

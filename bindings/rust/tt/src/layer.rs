@@ -1,18 +1,19 @@
-//! Layers of the application: the trait [`Layer`], the macro [`module!`](crate::module) that
+//! Layers of the application: the trait [`Layer`], the macro [`module!`](crate::module!) that
 //! implements it for a struct, and sequences of layers.
 use crate::error::{Error, Result};
 use crate::{Module, StateDict, Status, Tensor};
 use std::any::Any;
 
-/// A layer, or a tree of layers: [`Module`], structs declared by [`module!`](crate::module), and
+/// A layer, or a tree of layers: [`Module`], structs declared by [`module!`](crate::module!), and
 /// boxes of any of them. PyTorch calls it a module.
 ///
-/// Whoever implements it by hand writes `module` with [`Module::custom`]; all else follows.
+/// A manual implementation has `forward`, and `module` by [`Module::custom`]; the other methods
+/// have defaults.
 #[doc(alias = "Module")]
 pub trait Layer {
     /// Computes the result for one tensor.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
-    /// Returns the layer as a module of tt, with which it shares its children and parameters.
+    /// Returns the layer as a module of tt, which shares children and parameters with it.
     fn module(&self) -> Result<Module>;
 
     /// Returns the children by name, in order.
@@ -34,7 +35,7 @@ pub trait Layer {
     fn state_dict(&self) -> Result<StateDict> {
         self.module()?.state_dict()
     }
-    /// Copies the values of a state dict into the layer; all or, if one does not fit, none.
+    /// Copies the values of a state dict into the layer: all, or none if one does not fit.
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         self.module()?.load_state_dict(state)
     }
@@ -110,8 +111,8 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
     sequential(layers)
 }
 
-/// Declares a struct as a layer: its fields that are modules become children under their names,
-/// those that are tensors become parameters, and `forward` is the computation.
+/// Declares a struct that is a [`Layer`](crate::Layer). Fields that are modules become children
+/// under their names, fields that are tensors become parameters.
 ///
 /// ```
 /// use tt::{nn, Layer, Module, Result, Tensor};
@@ -152,8 +153,8 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
 /// Fields may be [`Module`](crate::Module), [`Tensor`](crate::Tensor), [`Buffer`](crate::Buffer),
 /// numbers, `bool`, `String`, other structs of this macro, and `Option` and `Vec` of these;
 /// [`Member`](crate::Member) adds types. The module that tt sees
-/// ([`Layer::module`](crate::Layer::module)) keeps the tree and makes the struct from it for each
-/// call, so that it can be copied, loaded, and called from many threads
+/// ([`Layer::module`](crate::Layer::module)) has the children and parameters, and makes the struct
+/// from them for each call: it can be copied, loaded, and called from many threads
 /// ([`Module::freeze`](crate::Module::freeze)).
 #[macro_export]
 macro_rules! module {
@@ -215,9 +216,9 @@ macro_rules! module {
     };
 }
 
-/// What a field of a struct of [`module!`](crate::module) may be.
+/// A type of fields in structs of [`module!`](crate::module!).
 ///
-/// A type of plain data becomes one like this:
+/// For a type of plain data:
 /// ```
 /// #[derive(Clone)]
 /// enum Mode { Fast, Exact }
@@ -229,15 +230,15 @@ macro_rules! module {
 /// # let _ = (Mode::Fast, Mode::Exact);
 /// ```
 pub trait Member: Sized {
-    /// What the module keeps of it besides children and parameters.
+    /// The data that the module keeps, besides children and parameters.
     type Plain: Send + Sync + 'static;
-    /// Returns what the module keeps.
+    /// Returns that data.
     fn plain(&self) -> Self::Plain;
     /// Registers children and parameters under a name.
     fn register(&self, _name: &str, _module: &Module) -> Result<()> {
         Ok(())
     }
-    /// Makes the field from what was registered under a name and what was kept.
+    /// Makes the field from what is registered under its name, and the kept data.
     fn restore(name: &str, module: &Module, plain: &Self::Plain) -> Result<Self>;
 }
 
@@ -264,7 +265,7 @@ impl Member for Tensor {
     }
 }
 
-/// A tensor in a struct of [`module!`](crate::module) that is saved with the module and not
+/// A tensor in a struct of [`module!`](crate::module!) that is saved with the module and not
 /// trained, such as a running mean.
 ///
 /// ```
@@ -314,7 +315,7 @@ impl<M: Member> Member for Option<M> {
     }
 }
 
-/// Its items are under "0", "1", … of a module of their own.
+/// The items are children or parameters "0", "1", … of a `ModuleList` under the field's name.
 impl<M: Member> Member for Vec<M> {
     type Plain = Vec<M::Plain>;
     fn plain(&self) -> Self::Plain {
@@ -349,7 +350,7 @@ macro_rules! plain_members {
 }
 plain_members!(bool u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 String);
 
-/// The fields of a struct of [`module!`](crate::module).
+/// The fields of a struct of [`module!`](crate::module!).
 #[doc(hidden)]
 pub trait Members: Sized {
     fn kept(&self) -> Kept;
@@ -357,8 +358,8 @@ pub trait Members: Sized {
     fn restore(module: &Module, kept: &Kept) -> Result<Self>;
 }
 
-/// What a module keeps of the fields of a struct, in order. The types of private fields do not
-/// show.
+/// The data that a module keeps for the fields of a struct, in order. It is boxed, so that the
+/// types of private fields do not become public.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Kept(Vec<Box<dyn Any + Send + Sync>>);

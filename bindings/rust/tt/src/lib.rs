@@ -19,35 +19,37 @@
 //! # }
 //! ```
 //! # Operators
-//! They are methods of [`Tensor`], or functions here where no tensor comes first. `name_with` takes
-//! options, `name_` works in place, `name_into` writes into a tensor. `+ - * / %` and the like
-//! panic at the caller's line where their methods return an [`Error`]. `a += b` puts the result in
-//! the place of `a`; tensors that share memory with `a` keep their values.
+//! They are methods of [`Tensor`], or functions of this module if no tensor comes first.
+//! `name_with` takes options, `name_` works in place, `name_into` writes into a tensor. The
+//! operators of Rust (`+ - * / %`, …) panic at the caller's line where the methods return an
+//! [`Error`]. `a += b` assigns a new tensor to `a`; tensors that shared memory with `a` keep their
+//! values.
 //!
 //! # Handles
-//! [`Tensor`], [`Module`] and the like are handles: a clone is one reference more, not a copy. A
-//! [`Module`], [`Optimizer`] or [`Scheduler`] stays on its thread, unless a module is shared for
-//! inference ([`Module::freeze`]) or moved ([`Transfer`]). A [`StateDict`] is changed by `&mut`.
-//! Everything else is guarded by tt: any threads may use a [`Tensor`], [`Node`] or [`Generator`] at
-//! the same time, also its gradient and its hooks. Of two backwards through one graph at the same
-//! time one fails with an [`Error`].
+//! [`Tensor`], [`Module`] and the like are handles: a clone refers to the same object. Tensors,
+//! nodes and generators are `Send` and `Sync`: threads may use them at the same time, with their
+//! gradients and hooks. Of two simultaneous backwards through one graph, one fails with an
+//! [`Error`]. A [`Module`], [`Optimizer`] or [`Scheduler`] stays on its thread; [`Module::freeze`]
+//! shares a module for inference, [`Transfer`] moves it. A [`StateDict`] is changed through `&mut`.
 //!
-//! Where a call reads what another thread, a hook or a poll writes meanwhile (an optimizer's step,
-//! an accumulated gradient, a state that is loaded), it sees numbers from before and after. What
-//! could do worse is `unsafe`: operators in place and `_into`, [`Tensor::index_set`],
-//! [`Op::call_mut`], which write where slices may be alive or a running call has checked its input;
-//! [`Tensor::set_data`] and [`Module::to`], which change memory or shapes ([`Module::copy_to`] is
-//! safe); and views of memory such as [`Tensor::as_slice`].
+//! A call that reads a tensor while another thread, a hook or a poll writes it (in an optimizer's
+//! step, an accumulated gradient, a loaded state) sees numbers from before and after. Calls that
+//! could read or write outside of an object's memory, or alias a slice, are `unsafe`: operators in
+//! place and `_into`, [`Tensor::index_set`] and [`Op::call_mut`], which write memory;
+//! [`Tensor::set_data`] and [`Module::to`], which replace memory and shapes ([`Module::copy_to`] is
+//! safe); and [`Tensor::as_slice`] and the like, which borrow memory.
 //!
 //! # Threads
-//! Each has a [`Context`] of its own (grad mode, random numbers, errors), made at its first call.
-//! All share one [`Runtime`]. [`manual_seed`] makes the numbers of all reproducible.
+//! Each thread has a [`Context`] (grad mode, random numbers, errors), made at its first call. All
+//! threads share one [`Runtime`]. [`manual_seed`] makes the random numbers of all threads
+//! reproducible.
 //!
 //! # Closures
 //! Closures that tt calls may fail or panic. The outer call then fails with [`Status::Callback`],
-//! and the reason is its [`cause`](ErrorInfo::cause); [`Error::into_panic`] returns the panic.
-//! Hooks of modules and closures of optimizers run on one thread and may change what they capture.
-//! Hooks of tensors and nodes and [`Function`]s may run on several threads at once and are `Sync`:
+//! and the error of the closure is its [`cause`](ErrorInfo::cause); [`Error::into_panic`] returns
+//! the panic. Hooks of modules and closures of optimizers run on one thread and may be `FnMut`.
+//! Hooks of tensors and nodes, and [`Function`]s, may run on several threads at once and must be
+//! `Sync`:
 //! ```compile_fail
 //! let calls = std::cell::Cell::new(0);
 //! let count = move |_: &tt::Tensor| { calls.set(calls.get() + 1); Ok(None) };

@@ -1,5 +1,5 @@
-//! Modules beyond what follows from tt.h: modules of the application, several inputs and results,
-//! sharing between threads.
+//! Modules: those of the application, calls with several inputs and results, sharing between
+//! threads. The other methods are generated from tt.h.
 use crate::callback::user;
 use crate::context::no_grad;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use tt_sys as sys;
 
 type Forward = dyn Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync;
 
-/// A module of the application: a closure, which copies share.
+/// The forward of a module of the application. Copies of the module share the closure.
 #[derive(Clone)]
 struct Closure(Arc<Forward>);
 
@@ -34,10 +34,9 @@ impl CustomModule for Closure {
 
 /// # Modules of the application, several inputs, threads
 impl Module {
-    /// Makes a module whose forward is a closure, with parameters and children of its own. The
-    /// closure gets the module, and by it its children ([`get_submodule`](Module::get_submodule)):
-    /// it cannot capture handles of modules. Copies share the closure.
-    /// [`module!`](crate::module) declares such modules as structs.
+    /// Makes a module whose forward is a closure. Parameters and children are registered with the
+    /// module, which the closure gets: it cannot capture handles of modules, which are not `Send`.
+    /// Copies share the closure. [`module!`](crate::module!) declares such modules as structs.
     ///
     /// ```
     /// let double = tt::Module::custom("Double", |m, x| {
@@ -58,7 +57,7 @@ impl Module {
         // SAFETY: the table is that of `closure`, which the module takes over.
         unsafe { call1(|c, out| sys::tt_module_new_custom(c, &def, out)) }
     }
-    /// Makes a module of a function of one tensor.
+    /// Makes a module without parameters from a function of one tensor.
     pub fn from_fn(
         name: &str,
         f: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
@@ -91,8 +90,8 @@ impl Module {
             })
         }
     }
-    /// Runs a MultiheadAttention with options; returns the result and, if they are wanted, the
-    /// weights. Hooks of the module do not run.
+    /// Runs a MultiheadAttention with options; returns the result and, if requested, the weights.
+    /// Hooks of the module do not run.
     pub fn attend(
         &self,
         query: &Tensor,
@@ -110,18 +109,18 @@ impl Module {
             Ok((out, owned(weights)))
         }
     }
-    /// [Copies](Module::copy) the module to a device, or with another dtype of floating and complex
-    /// tensors; None keeps the one that they have.
+    /// [Copies](Module::copy) the module to a device, or with another dtype of its floating and
+    /// complex tensors; None keeps theirs.
     pub fn copy_to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<Module> {
         let copy = self.copy()?;
         // SAFETY: nobody else has the copy's tensors.
         unsafe { copy.to(device, dtype)? };
         Ok(copy)
     }
-    /// Ends all changes of the module and of all modules below it, so that threads can share it:
-    /// sets evaluation mode, and whatever would change the module fails from now on, by other
-    /// handles too. A module with hooks cannot be frozen. Nothing is copied; a
-    /// [`copy`](Module::copy) can be trained.
+    /// Makes the module and all modules below it immutable, so that threads can share it: sets
+    /// evaluation mode, and calls that would change the module fail from now on, through other
+    /// handles, too. A module with hooks cannot be frozen. Nothing is copied; a
+    /// [`copy`](Module::copy) is not frozen.
     ///
     /// ```
     /// let net = tt::sequential![tt::nn::linear(4, 2)?, tt::nn::dropout()?]?;
@@ -154,11 +153,11 @@ impl fmt::Debug for Module {
     }
 }
 
-/// A module that does not change any more ([`Module::freeze`]): any number of threads calls it at
-/// the same time, each on its own context. Clones share it.
+/// An immutable module, made by [`Module::freeze`], which any number of threads can call at the
+/// same time. Clones share it.
 ///
-/// Forward records no gradients. What it computes with are the tensors of the module: if an
-/// optimizer still updates them meanwhile, calls see values from before and after.
+/// Forward records no gradients. The module's tensors are not frozen: if an optimizer updates them
+/// during a call, the call sees values from before and after.
 #[derive(Clone)]
 pub struct SharedModule(Module);
 

@@ -1,4 +1,5 @@
-//! Optimizers and schedules beyond what follows from tt.h.
+//! Learning rates and state dicts of optimizers and schedules. The other methods are generated from
+//! tt.h.
 use crate::error::Result;
 use crate::{Optimizer, Scheduler, StateDict, Tensor};
 
@@ -42,8 +43,8 @@ impl Optimizer {
         insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
         Ok(state)
     }
-    /// Sets the state that [`state_dict`](Optimizer::state_dict) returned, here or for an optimizer
-    /// with as many parameters. What comes before an entry that does not fit is set.
+    /// Loads what [`state_dict`](Optimizer::state_dict) returned, of this optimizer or of one with
+    /// as many parameters. Entries before one that does not fit are loaded.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         for (name, value) in state {
             if name.starts_with("param_groups.") || name.ends_with(".step") {
@@ -64,8 +65,8 @@ impl Scheduler {
         insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
         Ok(state)
     }
-    /// Sets the state that [`state_dict`](Scheduler::state_dict) returned. What comes before an
-    /// entry that does not fit is set.
+    /// Loads what [`state_dict`](Scheduler::state_dict) returned. Entries before one that does not
+    /// fit are loaded.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         state.iter().try_for_each(|(name, value)| self.load_number(&name, value.item()?))
     }

@@ -72,9 +72,9 @@ impl std::str::FromStr for DType {
     }
 }
 
-/// A number beside tensors: it takes part in the promotion of dtypes by its kind alone.
+/// A number as an operand beside tensors. In the promotion of dtypes only its kind counts.
 ///
-/// It is made from any number of Rust, and gives one back if that has exactly its value:
+/// It converts from all numbers of Rust, and to those that have exactly its value:
 /// ```
 /// use tt::Scalar;
 /// assert_eq!(Scalar::from(2.5f32), Scalar::Float(2.5));

@@ -1,4 +1,4 @@
-//! Tensors from and to memory of Rust, their facts, printing.
+//! Tensors from and to memory of Rust, their properties, printing.
 use crate::callback::{drop_user, slice};
 use crate::error::{Error, Result};
 use crate::handle::*;
@@ -8,14 +8,14 @@ use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use tt_sys as sys;
 
-/// Makes a tensor without dimensions; without a dtype, of that of its kind of number.
+/// Makes a tensor without dimensions. The default dtype is that of the kind of number.
 pub fn scalar(value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> {
     let value = value.into().raw();
     // SAFETY: the number is valid during the call.
     unsafe { call1(|c, out| sys::tt_scalar_tensor(c, &value, dtype.map_or(0, |d| d as i32), out)) }
 }
 
-/// # Data and facts
+/// # Data and properties
 impl Tensor {
     /// Copies row-major data.
     ///
@@ -40,7 +40,7 @@ impl Tensor {
             })
         }
     }
-    /// Takes the vector's memory over, without a copy.
+    /// Takes ownership of a vector, without a copy.
     pub fn from_vec<T: Element>(mut data: Vec<T>, shape: &[i64]) -> Result<Tensor> {
         check_length(data.len(), shape)?;
         let p = data.as_mut_ptr();
@@ -52,8 +52,8 @@ impl Tensor {
     /// over the memory, on any thread. Strides are in elements; None is row-major.
     ///
     /// # Safety
-    /// The memory is valid for all elements until the owner is dropped. Until then it is read and
-    /// written as the memory of other tensors is.
+    /// The memory is valid for all elements until the owner is dropped. Until then tt may read and
+    /// write it.
     pub unsafe fn import<T: Element, O: Send + 'static>(
         data: *mut T,
         shape: &[i64],
@@ -97,7 +97,7 @@ impl Tensor {
         unsafe {
             call(|c| sys::tt_tensor_read(c, self.raw(), p as *mut c_void, bytes as i64))?;
             if T::DTYPE == DType::Bool {
-                // A file may have had bytes that are no bool of Rust.
+                // A file may have other bytes than 0 and 1, which are no `bool`.
                 let written = std::slice::from_raw_parts_mut(p, bytes);
                 written.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
             }
@@ -143,8 +143,8 @@ impl Tensor {
     /// Borrows the memory of a contiguous tensor on the CPU.
     ///
     /// # Safety
-    /// Nothing writes to the memory while the slice lives. Clones and views alias it, and so do
-    /// those that imported or exported it.
+    /// Nothing writes to the memory while the slice lives. Clones and views alias it, and so may
+    /// other libraries, after an import or export.
     pub unsafe fn as_slice<T: Element>(&self) -> Result<&[T]> {
         // SAFETY: the memory has numel elements of T; the rest is the caller's concern.
         Ok(unsafe { slice(self.memory(T::DTYPE)? as *const T, self.numel()) })
@@ -209,7 +209,7 @@ impl Tensor {
         let raw = unsafe { sys::tt_tensor_dtype(self.raw()) };
         DType::from_raw(raw).expect("a dtype of this library's version")
     }
-    /// Returns the place of the tensor.
+    /// Returns the device of the tensor.
     pub fn device(&self) -> Device {
         // SAFETY: the handle is live.
         unsafe {
@@ -227,7 +227,7 @@ impl Tensor {
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         self.to_with(crate::opts::ToOpts::new().device(device))
     }
-    /// Gives the reference to the caller, who releases it by `tt_tensor_release` or `from_raw`.
+    /// Passes the reference to the caller, who releases it by `tt_tensor_release` or `from_raw`.
     pub fn into_raw(self) -> *mut sys::tt_tensor {
         ManuallyDrop::new(self).raw()
     }
@@ -243,7 +243,7 @@ impl Tensor {
     /// deleter; if this fails, it remains the caller's.
     ///
     /// # Safety
-    /// `managed` is one of that kind. Its memory is used as that of other tensors.
+    /// `managed` points to such a struct, and its memory is valid until the deleter is called.
     pub unsafe fn from_dlpack(managed: *mut c_void, versioned: bool) -> Result<Tensor> {
         // SAFETY: the caller's.
         unsafe { call1(|c, out| sys::tt_tensor_from_dlpack(c, managed, versioned as i32, out)) }
@@ -256,7 +256,8 @@ impl AsRef<Tensor> for Tensor {
     }
 }
 
-struct Owner<O>(#[allow(dead_code)] O); // it is there to be dropped
+/// Owns the memory of an imported tensor, until it is dropped.
+struct Owner<O>(#[allow(dead_code)] O);
 
 /// A vector with room for n elements; an error where `Vec` would end the program.
 fn empty_vec<T>(n: usize) -> Result<Vec<T>> {
@@ -289,7 +290,8 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Ends an operator of `std::ops`, which cannot give an error, with a panic at the caller's line.
+/// Panics with an error at the caller's line, for operators of `std::ops`, which return no
+/// `Result`.
 #[cold]
 #[track_caller]
 pub(crate) fn refuse(e: Error) -> Tensor {

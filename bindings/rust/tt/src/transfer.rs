@@ -1,11 +1,11 @@
-//! Taking what stays on its thread to another one.
+//! Moving modules, optimizers and schedulers to another thread.
 use std::fmt;
 use std::ops::Deref;
 
-/// Takes what stays on its thread ([`Module`](crate::Module), [`Optimizer`](crate::Optimizer),
-/// [`Scheduler`](crate::Scheduler), and what is made of them) to another one: a training that
-/// moves, or several threads that use it in turn behind a `Mutex`. A model that is only called is
-/// shared without `unsafe`: [`Module::freeze`](crate::Module::freeze).
+/// Moves a [`Module`](crate::Module), [`Optimizer`](crate::Optimizer) or
+/// [`Scheduler`](crate::Scheduler), or a value that contains them, to another thread. Behind a
+/// `Mutex` several threads use it in turn. For inference no `unsafe` is needed:
+/// [`Module::freeze`](crate::Module::freeze).
 ///
 /// ```
 /// let net = tt::nn::linear(4, 2)?;
@@ -30,16 +30,15 @@ impl<T> Transfer<T> {
     /// Prepares a value for another thread.
     ///
     /// # Safety
-    /// From now on only the owner of the Transfer, and later of what is in it, uses what `value`
-    /// leads to: its modules with all that is below them, optimizers and schedulers. Other handles
-    /// of these, made before or from the Transfer, go along or are only dropped. Copies of modules
-    /// of the application count as handles, as they share a closure. On other threads no backward
-    /// runs through calls of modules with full backward hooks: register these where the module then
-    /// is. Tensors may be shared. Whatever else is in `value` may change threads.
+    /// From now on only the thread that has the Transfer, or the value taken out of it, uses the
+    /// modules in `value` and below them, its optimizers and its schedulers. Other handles of these
+    /// move to the same thread or are only dropped. Copies of modules of the application count as
+    /// handles, since they share a closure. No other thread runs backward through calls of modules
+    /// with full backward hooks. Tensors may be shared. Everything else in `value` is `Send`.
     pub unsafe fn new(value: T) -> Transfer<T> {
         Transfer(value, Default::default())
     }
-    /// Returns the value, for the thread that it is on.
+    /// Returns the value, on its new thread.
     pub fn into_inner(self) -> T {
         self.0
     }

@@ -1,4 +1,4 @@
-//! What an application can see of tt at work: memory, live objects, operator calls.
+//! Memory, live objects, and the calls of operators.
 use crate::context::ctx;
 use crate::error::Result;
 use crate::handle::*;
@@ -21,7 +21,7 @@ pub fn memory(device: Device) -> Result<MemoryStats> {
 /// Returns the live objects of the runtime, largest first.
 ///
 /// # Safety
-/// No other thread uses the runtime meanwhile: all of its memory is searched.
+/// No other thread uses the runtime during the call, which searches all of its memory.
 pub unsafe fn live() -> Result<Vec<Live>> {
     // SAFETY: the caller's; the texts of rows are valid forever.
     unsafe {
@@ -32,8 +32,8 @@ pub unsafe fn live() -> Result<Vec<Live>> {
     }
 }
 
-/// Runs f and returns the operators that it called, by total time. A `profile` within f discards
-/// what was counted before.
+/// Runs f and returns the operators that it called, by total time. A `profile` inside f discards
+/// the counts of the outer one.
 pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     // SAFETY: takes a ctx alone, as `stop` does.
     unsafe { call(|c| sys::tt_profiler_start(c))? };
@@ -80,7 +80,7 @@ pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> 
     let outer = TRACING.with(|t| t.replace(own));
     let done = catch_unwind(AssertUnwindSafe(f));
     TRACING.with(|t| t.set(outer));
-    // An outer trace goes on, unless it is of another context.
+    // Restores an outer trace, unless it belongs to another context.
     let (see, user) = if outer.0 == c { (outer.1, outer.2) } else { (None, null_mut()) };
     // SAFETY: the state of an outer trace outlives this one.
     unsafe { call(|c| sys::tt_ctx_trace_dispatch(c, see, user))? };

@@ -99,7 +99,8 @@ pub(crate) mod tt_allocator {
     pub(crate) unsafe extern "C" fn free<T: Allocator>(user: *mut c_void, p: *mut c_void,
         size: usize, align: usize) {
         // SAFETY: `user` is ours, and what tt lends is valid during the call.
-        crate::context::aside(|| quietly(|| unsafe { (*(user as *const T)).free(p, size, align) }));
+        crate::context::in_destructor(
+            || quietly(|| unsafe { (*(user as *const T)).free(p, size, align) }));
     }
     pub(crate) fn table<T: Allocator>(user: *mut c_void) -> sys::tt_allocator {
         sys::tt_allocator {
@@ -129,7 +130,7 @@ pub(crate) mod tt_logger {
     pub(crate) unsafe extern "C" fn log<T: Logger>(user: *mut c_void, level: i32,
         message: *const c_char) {
         // SAFETY: `user` is ours, and what tt lends is valid during the call.
-        crate::context::aside(
+        crate::context::in_destructor(
             || quietly(|| unsafe { (*(user as *const T)).log(LogLevel::of_raw(level),
             &text_of(message)) }));
     }
@@ -150,7 +151,8 @@ pub(crate) mod tt_backend_def {
     pub(crate) unsafe extern "C" fn free<T: Backend>(user: *mut c_void, p: *mut c_void,
         bytes: i64) {
         // SAFETY: `user` is ours, and what tt lends is valid during the call.
-        crate::context::aside(|| quietly(|| unsafe { (*(user as *const T)).free(p, bytes) }));
+        crate::context::in_destructor(
+            || quietly(|| unsafe { (*(user as *const T)).free(p, bytes) }));
     }
     pub(crate) unsafe extern "C" fn copy<T: Backend>(user: *mut c_void, ctx: *mut sys::tt_ctx,
         dst: *mut c_void, src: *const c_void, bytes: i64, kind: i32) -> sys::tt_status {

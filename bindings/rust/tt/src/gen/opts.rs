@@ -4292,7 +4292,7 @@ impl<'a> MultiheadAttentionForwardOpts<'a> {
     pub fn new() -> MultiheadAttentionForwardOpts<'a> {
         Self::default()
     }
-    /// Shape (N, S) or (S); bool (true ignores) or float (added).
+    /// Mask (N, S) or (S): bool (true ignores) or float (added).
     #[must_use]
     pub fn key_padding_mask(mut self, value: &'a Tensor) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK;
@@ -4306,7 +4306,7 @@ impl<'a> MultiheadAttentionForwardOpts<'a> {
         self.0.need_weights = value as i32;
         self
     }
-    /// Shape (L, S) or (N \* heads, L, S); bool or float.
+    /// Mask (L, S) or (N \* heads, L, S): bool or float.
     #[must_use]
     pub fn attn_mask(mut self, value: &'a Tensor) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK;

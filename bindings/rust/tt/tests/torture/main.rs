@@ -1,8 +1,7 @@
 //! Does at random what safe code can do, on several threads over shared tensors, nodes, generators
-//! and state dicts, with modules, optimizers and schedulers of their own, and in closures that go
-//! on
-//! from the inside: hooks, functions, operators, traces, polls, drops. Calls may fail; none may end
-//! the process (the README runs it on a libtt with sanitizers). TT_TORTURE=seed,seconds,threads.
+//! and state dicts, with modules, optimizers and schedulers of their own, also inside closures:
+//! hooks, functions, operators, traces, polls, drops. Calls may fail; none may end the process (the
+//! README runs it on a libtt with sanitizers). TT_TORTURE=seed,seconds,threads.
 #![forbid(unsafe_code)]
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
