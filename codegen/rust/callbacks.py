@@ -116,7 +116,10 @@ class Callback:
         call = called.format(", ".join(self.values))
         out.append(f"    {SAFE}")
         if not self.ctx and returns == "c_void":  # nobody to tell of a panic
-            return out + [f"    crate::context::in_destructor(|| quietly(|| unsafe {{ {call} }}));", "}"]
+            return out + [
+                f"    crate::context::in_destructor(|| quietly(|| unsafe {{ {call} }}));",
+                "}",
+            ]
         if not self.ctx:
             return out + [f"    unsafe {{ {call} }}", "}"]
         guard = "declinable" if f"{table}.{self.fn.name}" in DECLINABLE else "guarded"

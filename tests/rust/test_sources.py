@@ -6,7 +6,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ["bindings/rust/tt/src", "bindings/rust/tt-sys/src", "bindings/rust/examples"]
 UNSAFE = re.compile(r"\bunsafe\s*(?:\{|impl\b)")
-SENTENCE = re.compile(r"[`\[]*[A-Z0-9`].*[.:…]")
+SENTENCE = re.compile(
+    r"(?:[`\[]*[A-Z0-9`]|\().*[.:…]"
+)  # or the shape of an argument, in parentheses
 DOC = re.compile(r"^\s*//[/!] ?(.*)$")
 
 
