@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from . import safetensors as safetensors
     from . import serialization as serialization
     from . import testing as testing
+    from . import utils as utils
     from . import version as version
     from ._create import as_tensor as as_tensor
     from ._create import from_numpy as from_numpy
@@ -92,7 +93,7 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization "
-    "testing version"
+    "testing utils version"
 )
 # module -> names of it that users find here
 ELSEWHERE = {

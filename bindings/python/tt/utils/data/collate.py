@@ -1,0 +1,96 @@
+"""Batches from samples."""
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from copy import copy
+
+from ... import _ops as ops
+from ..._create import as_tensor, is_array, tensor
+from ..._tensor import Tensor
+from ..._types import float64
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NO_NUMBERS = "SUaO"  # kinds of NumPy's dtypes
+
+
+def default_convert(data: Any) -> Any:
+    """Returns data with NumPy arrays as tensors, also inside of mappings and sequences."""
+    if isinstance(data, (Tensor, str, bytes)):
+        return data
+    if is_array(data):
+        return data if data.dtype.kind in NO_NUMBERS else as_tensor(data)
+    if isinstance(data, Mapping):
+        return mapping_like(data, {key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple):
+        converted = [default_convert(value) for value in data]
+        return type(data)(*converted) if hasattr(data, "_fields") else converted
+    if isinstance(data, Sequence):
+        return sequence_like(data, [default_convert(value) for value in data])
+    return data
+
+
+def default_collate(batch: Any) -> Any:
+    """Returns a batch of a list of samples of the same structure.
+
+    Tensors and arrays are stacked, ints and bools become a tensor, floats one of float64; strings
+    and bytes stay a list. Of mappings, named tuples and sequences each item is collated; a tuple
+    becomes a list.
+    Raises RuntimeError for sequences of different lengths, TypeError for samples of other types.
+    """
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return ops.stack(list(batch))
+    if is_array(first):
+        if first.dtype.kind in NO_NUMBERS:
+            raise TypeError(f"default_collate: an array of dtype {first.dtype} cannot be a tensor")
+        if first.ndim:
+            return ops.stack([as_tensor(x) for x in batch])
+        return tensor(list(batch))
+    if isinstance(first, float):
+        return tensor(list(batch), dtype=float64)
+    if isinstance(first, int):
+        return tensor(list(batch))
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, Mapping):
+        found = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        return mapping_like(first, found)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(default_collate, zip(*batch)))
+    if isinstance(first, Sequence):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("default_collate: each sample of the batch must have equal length")
+        columns = [default_collate(column) for column in zip(*batch)]
+        return columns if isinstance(first, tuple) else sequence_like(first, columns)
+    raise TypeError(
+        "default_collate: samples must be tensors, NumPy arrays, numbers, strings, dicts or lists, "
+        f"not {type(first).__name__}"
+    )
+
+
+def mapping_like(example: Any, items: dict[Any, Any]) -> Any:
+    """Returns a mapping of example's type, a dict if that cannot be."""
+    try:
+        if isinstance(example, MutableMapping):
+            made = copy(example)
+            made.update(items)
+            return made
+        return type(example)(items)
+    except TypeError:
+        return items
+
+
+def sequence_like(example: Any, items: list[Any]) -> Any:
+    """Returns a sequence of example's type, a list if that cannot be."""
+    try:
+        if isinstance(example, MutableSequence):
+            made = copy(example)
+            for i, item in enumerate(items):
+                made[i] = item
+            return made
+        return type(example)(items)
+    except TypeError:
+        return items

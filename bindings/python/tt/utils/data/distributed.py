@@ -1,0 +1,64 @@
+"""DistributedSampler: each process's share of a dataset."""
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ... import _ops as ops
+from ...random import Generator
+from .sampler import Sampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+__all__ = ["DistributedSampler"]
+T_co = TypeVar("T_co", covariant=True)
+
+
+class DistributedSampler(Sampler[T_co]):
+    """The indices of one of num_replicas processes: rank, rank + num_replicas, … of an order that
+    is the same in all of them.
+
+    num_replicas, rank: by default 1 and 0.
+    shuffle: a random order, decided by seed and by set_epoch(epoch), which is to be called before
+        each epoch.
+    drop_last: leaves out the last indices so that all processes have the same number; else the
+        first ones are repeated.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        self.num_replicas = 1 if num_replicas is None else num_replicas
+        self.rank = 0 if rank is None else rank
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(
+                f"DistributedSampler: rank is {self.rank}: must be in 0…{self.num_replicas - 1}"
+            )
+        self.dataset, self.shuffle, self.seed, self.drop_last = dataset, shuffle, seed, drop_last
+        self.epoch = 0
+        n = len(dataset)
+        self.num_samples = n // self.num_replicas if drop_last else -(-n // self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[Any]:
+        n = len(self.dataset)
+        order = list(range(n))
+        if self.shuffle:
+            order = ops.randperm(n, generator=Generator(self.seed + self.epoch)).tolist()
+        if n:
+            order *= -(-self.total_size // n)
+        return iter(order[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the number of the epoch, by which the order differs from those of others."""
+        self.epoch = epoch
