@@ -31,7 +31,7 @@ def move_towards(x: Tensor, y: Tensor, share: float) -> None:
         x.copy_(y - (y - x) * (1 - share))
 
 
-def at_least_0(name: str, value: float) -> None:
+def at_least_0(name: str, value: float | Tensor) -> None:
     if not float(value) >= 0:
         raise ValueError(f"{name} is {float(value)}: must be at least 0")
 
