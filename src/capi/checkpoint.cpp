@@ -147,6 +147,7 @@ void load_optimizer(Optimizer& o, const StateDict& all) {
   if (numbers->entries.empty()) fail_arg(TT_FORMAT, "path", "the file has no optimizer state");
   for (ParamSlot& p : o.params) {
     p.step = -1;
+    for (double& x : p.number) x = __builtin_nan("");
     for (TensorRef& t : p.state) t.reset();
   }
   for (StateDict::Entry& e : tensors->entries) load_tensor(o, e.name.c_str(), *e.tensor);

@@ -149,6 +149,38 @@ static void test_before_the_first_step(void** state) {
   finish(&b);
 }
 
+static double product_of(const tt_optimizer* nadam) {
+  tt_tensor* t = NULL;
+  OK(tt_optim_get_state(c, nadam, 0, "mu_product", &t));
+  return t ? value_of(t) : -1;
+}
+/* NAdam's number of a parameter is kept, and gone again with a checkpoint that has none. */
+static void test_numbers_of_an_optimizer(void** state) {
+  (void)state;
+  tt_tensor* x = leaf(DATA(1, 2));
+  tt_optimizer* nadam;
+  tt_checkpoint p = {sizeof p, NULL, NULL, NULL, NULL, NULL};
+  OK(tt_tensor_set_grad(c, x, numbers(TT_F64, DATA(1, 1))));
+  OK(tt_optim_nadam(c, &x, 1, NULL, &nadam));
+  p.optimizer = nadam;
+  OK(tt_optim_step(c, nadam));
+  const double after_one = product_of(nadam);
+  assert_true(after_one > 0);
+  OK(tt_checkpoint_save(c, path, &p));
+  OK(tt_optim_step(c, nadam));
+  assert_true(product_of(nadam) < after_one);
+  OK(tt_checkpoint_load(c, path, &p));
+  assert_true(product_of(nadam) == after_one);
+  tt_optim_release(nadam);
+  OK(tt_optim_nadam(c, &x, 1, NULL, &nadam));
+  p.optimizer = nadam;
+  OK(tt_checkpoint_save(c, path, &p));
+  OK(tt_optim_step(c, nadam));
+  OK(tt_checkpoint_load(c, path, &p));
+  assert_true(product_of(nadam) == -1);
+  tt_optim_release(nadam);
+}
+
 static void test_own_tensors(void** state) {
   (void)state;
   tt_state_dict *mine, *back;
@@ -227,6 +259,7 @@ static void test_all_or_nothing(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_FILE(test_resumed_equals_uninterrupted),
                                      WITH_FILE(test_before_the_first_step),
+                                     WITH_FILE(test_numbers_of_an_optimizer),
                                      WITH_FILE(test_own_tensors), WITH_FILE(test_all_or_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

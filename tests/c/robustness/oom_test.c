@@ -603,6 +603,20 @@ static tt_status optimizer_step(Run* r) {
   TRY(tt_scheduler_step(r->x, r->sched[0]));
   return TT_OK;
 }
+/* NAdam keeps a number of each parameter beside its tensors. */
+static tt_status optimizer_numbers(Run* r) {
+  MAKE(0, tt_ones(r->x, SHAPE(60, 50), NULL, OUT(0)));
+  MAKE(1, tt_ones(r->x, SHAPE(60, 50), NULL, OUT(1)));
+  TRY(tt_requires_grad_(r->x, r->t[0], 1));
+  TRY(tt_tensor_set_grad(r->x, r->t[0], r->t[1]));
+  TRY(tt_optim_nadam(r->x, &r->t[0], 1, NULL, &r->opt[0]));
+  TRY(tt_optim_step(r->x, r->opt[0]));
+  MAKE(2, tt_optim_get_state(r->x, r->opt[0], 0, "mu_product", OUT(2)));
+  TRY(tt_optim_step(r->x, r->opt[0]));
+  TRY(tt_optim_set_state(r->x, r->opt[0], 0, "mu_product", r->t[2]));
+  TRY(tt_optim_step(r->x, r->opt[0]));
+  return TT_OK;
+}
 
 static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad,
                                tt_tensor** replacement) {
@@ -952,6 +966,7 @@ static const struct {
     {"hooks", hooks},
     {"conv", conv},
     {"optimizer step", optimizer_step},
+    {"numbers of an optimizer", optimizer_numbers},
     {"profiler", profiled},
     {"objects", objects},
     {"save and load", save_and_load},
