@@ -1,5 +1,5 @@
-"""What surrounds the Julia binding's own tests (bindings/julia/test): its example beside the C
-one."""
+"""What surrounds the Julia binding's own tests (bindings/julia/test): its examples, one of them
+beside the C one."""
 import os
 import re
 import subprocess
@@ -115,3 +115,16 @@ def test_a_broken_file_is_named_with_its_line(tmp_path):
     (tmp_path / "digits.csv").write_text("1,2,3\n")
     done = julia(data=tmp_path / "digits.csv", compiled=False)
     assert done.returncode == 1 and f"{tmp_path}/digits.csv:1: not 64 pixels" in done.stderr
+
+
+def test_the_cnn_learns_and_draws():
+    program = ROOT / "examples/julia/cnn.jl"
+    done = subprocess.run(
+        [os.environ["TT_JULIA"], "-O0", "--startup-file=no", program, "5"],
+        text=True,
+        capture_output=True,
+    )
+    assert accuracy(done) > 80
+    plot = re.findall("^ *([0-9.]+) │[\u2800-\u28ff]{60}$", done.stdout, re.M)
+    assert len(plot) == 2 and float(plot[0]) > 1.5 > 0.5 > float(plot[1])
+    assert len(re.findall("^ +[0-9] │█", done.stdout, re.M)) >= 9
