@@ -1,6 +1,5 @@
 """Functions of C that call Julia: bindings/julia/src/gen/callbacks.jl, one per callback type and
-per function of a table (tt_function_def, …) of the headers, and ENTRY, which has their addresses
-once make_callbacks() has run.
+per function of a table (tt_function_def, …) of the headers, and entry_<name>(), its address.
 
 `user` is the key of a Julia function, or of an object with functions by the names of the table. It
 gets what the C callback gets: handles as objects, lists with their lengths as tuples (the only list
@@ -99,19 +98,11 @@ def generate(api):
                 for f in s.fields
                 if isinstance(f.type, Function) and f.name != "drop"
             ]
-    out = (
-        [HEAD]
-        + [line for c in found for line in c.lines()]
-        + [
-            "",
-            "const ENTRY = Dict{Symbol, Ptr{Cvoid}}()",
-            "function make_callbacks()",
-            "    DROP[] = @cfunction(forget, Cvoid, (Ptr{Cvoid},))",
-        ]
-    )
+    out = [HEAD] + [line for c in found for line in c.lines()]
+    out += ["", "# The addresses for C. Each is compiled when it is first asked for."]
     for c in found:
         types = ", ".join(names.of(p.type) for p in c.fn.params).replace("{tt_", "{C.tt_")
-        out.append(
-            f"    ENTRY[:{c.name}] = @cfunction({c.name}, {names.of(c.fn.returns)}, ({types}{',' * (len(c.fn.params) == 1)}))"
-        )
-    return {"bindings/julia/src/gen/callbacks.jl": "\n".join(out + ["end", ""])}
+        returns = names.of(c.fn.returns)
+        comma = "," * (len(c.fn.params) == 1)
+        out.append(f"entry_{c.name}() = @cfunction({c.name}, {returns}, ({types}{comma}))")
+    return {"bindings/julia/src/gen/callbacks.jl": "\n".join(out + [""])}

@@ -107,7 +107,7 @@ class Regular:
             owner = self.params[0]
             remove = HOOKS[handle_of(owner.type)]
             callback = self.hook.type.name.removeprefix("tt_")
-            return f"hook(C.{self.fn.name}, C.{remove}, {owner.name}, :{callback}, f)"
+            return f"hook(C.{self.fn.name}, C.{remove}, {owner.name}, entry_{callback}, f)"
         given = ", ".join(self.ctx + [self.passed(p) for p in self.params])
         call = f"C.{self.fn.name}({given}"
         if self.fn.returns != Named("tt_status"):

@@ -63,7 +63,6 @@ VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 
 function __init__()
     load_library()
-    make_callbacks()
     start_runtime()
 end
 

@@ -47,7 +47,7 @@ function Tensor(a::Array{T, N}) where {T, N}
     memory = N == 1 ? Base.reshape(a, :, 1) : a  # while data is shared, a cannot grow
     o = Ref{Ptr{Cvoid}}()
     sizes, steps = Int64[size(a)...], Int64[strides(a)...]
-    check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, DROP[], hold(memory), o))
+    check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, drop(), hold(memory), o))
     return wrap(o[])
 end
 Tensor(a::AbstractArray) = Tensor(plain(a))

@@ -75,8 +75,8 @@ end
 "The nodes of its inputs; nothing for a leaf or no gradient."
 next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
 "Calls f(gradients of the outputs) before n's formula; `TT.register_hook`: after it, on the inputs'."
-register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 1)
-register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, :node_hook, f, 0)
+register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, entry_node_hook, f, 1)
+register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, entry_node_hook, f, 0)
 show_live(io, n::Node) = print(io, "<", name(n), " node>")
 
 # ---- gradients of functions ----
@@ -196,7 +196,7 @@ function apply_function(name, forward, backward, x, n)
     call = (forward = forward, backward = backward, n_saved = Ref(0))
     outs = fill(C_NULL, n)
     def = Ref(C.tt_function_def(sizeof(C.tt_function_def), pointer(name), hold(call),
-                                ENTRY[:function_forward], ENTRY[:function_backward], DROP[]))
+                                entry_function_forward(), entry_function_backward(), drop()))
     check(GC.@preserve name inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs), outs, n))
     return map(wrap, (outs...,))
 end

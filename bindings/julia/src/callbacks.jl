@@ -78,7 +78,7 @@ end
 # Backends stay: they free memory in finalizers, too, which must not wait for the lock of HELD.
 const BACKENDS = Any[]
 backend(key) = BACKENDS[UInt(key)]
-const DROP = Ref{Ptr{Cvoid}}(C_NULL)
+drop() = @cfunction(forget, Cvoid, (Ptr{Cvoid},))
 
 "A registered hook: `TT.remove!(hook)` ends it."
 struct Hook
@@ -91,6 +91,6 @@ remove!(h::Hook) = (check(h.remove(ctx(), h.owner, h.id)); poll(); nothing)
 function hook(register, remove, owner, entry, f, before...)
     poll()
     id = Ref(Int64(0))
-    check(register(ctx(), owner, before..., ENTRY[entry], hold(f), DROP[], id))
+    check(register(ctx(), owner, before..., entry(), hold(f), drop(), id))
     return Hook(owner, remove, id[])
 end

@@ -73,7 +73,7 @@ Has f() called between two kernels of this task's calls: at most every 50 ms, an
 callbacks. What it throws ends the call. f must not change what the call works on. `nothing` ends
 this.
 """
-set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), ENTRY[:poll_fn], hold(f), DROP[]))
+set_poll!(f) = check(C.tt_ctx_set_poll(ctx(), entry_poll_fn(), hold(f), drop()))
 set_poll!(::Nothing) = check(C.tt_ctx_set_poll(ctx(), C_NULL, C_NULL, C_NULL))
 
 # ---- profiler, trace ----
@@ -103,7 +103,7 @@ Calls see(op, slot, depth) before each operator that runs inside.
 """
 function trace(f, see)
     key, c = hold(see), task_ctx()
-    check(C.tt_ctx_trace_dispatch(ctx(), ENTRY[:trace_fn], key))
+    check(C.tt_ctx_trace_dispatch(ctx(), entry_trace_fn(), key))
     try
         found = f()
         c.raised === nothing || fail()  # what see has thrown made no call fail
@@ -179,8 +179,8 @@ An operator of one's own, called by `TT.call_op`. `compute(args…)` runs withou
 function register_op(schema, compute; backward=nothing)
     poll()
     text = String(schema)
-    entry = backward === nothing ? C_NULL : ENTRY[:op_backward]
-    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), hold((compute = compute, backward = backward)), ENTRY[:op_compute], entry, DROP[]))
+    entry = backward === nothing ? C_NULL : entry_op_backward()
+    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), hold((compute = compute, backward = backward)), entry_op_compute(), entry, drop()))
     check(GC.@preserve text C.tt_op_register(ctx(), def))
 end
 
@@ -195,8 +195,8 @@ CPU.
 function register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
     push!(BACKENDS, (alloc=alloc, free=free, copy=copy, compute=compute))
     text, out = String(name), Ref{C.tt_device}()
-    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text), Ptr{Cvoid}(length(BACKENDS)), ENTRY[:backend_alloc], ENTRY[:backend_free], ENTRY[:backend_copy],
-                               ENTRY[:backend_compute], C_NULL))
+    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text), Ptr{Cvoid}(length(BACKENDS)), entry_backend_alloc(), entry_backend_free(), entry_backend_copy(),
+                               entry_backend_compute(), C_NULL))
     check(GC.@preserve text C.tt_backend_register(ctx(), def, out))
     return Device(out[])
 end

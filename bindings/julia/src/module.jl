@@ -85,8 +85,8 @@ function new_module(forward, type_name, value, members)
     poll()
     text = String(type_name)
     held = hold((forward = forward, value = value))
-    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), held, ENTRY[:module_forward],
-                              ENTRY[:module_copy], DROP[]))
+    def = Ref(C.tt_module_def(sizeof(C.tt_module_def), pointer(text), held, entry_module_forward(),
+                              entry_module_copy(), drop()))
     m = own(Module, GC.@preserve text handle_out(o -> C.tt_module_new_custom(ctx(), def, o)))
     for (name, x) in members
         x isa Module ? register_module!(m, name, x) : register_parameter!(m, name, x)

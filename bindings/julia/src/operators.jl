@@ -172,12 +172,16 @@ values_in(x::Elements) = x.values
 values_in(x) = x
 
 elementwise_call(f, args...) = Elements(dotted(f, map(values_in, args)...))
-for f in ELEMENTWISE, args in (:((a::Elements,)), :((a::Elements, b::Elements)),
-                               :((a::Elements, b::Number)), :((a::Number, b::Elements)),
-                               :((a::Elements, b, c)))
-    names = [arg isa Symbol ? arg : arg.args[1] for arg in args.args]
-    @eval (::typeof($f))($(args.args...); options...) =
-        Elements($f($((:(values_in($name)) for name in names)...); options...))
+elements_of(f, args, options) = Elements(f(map(values_in, args)...; options...))
+for f in ELEMENTWISE
+    if hasmethod(f, Tuple{Number, Number})  # of which the second may be the tensor
+        for (A, B) in ((Elements, Elements), (Elements, Number), (Number, Elements))
+            @eval (::typeof($f))(a::$A, b::$B; options...) = elements_of($f, (a, b), options)
+        end
+    else
+        @eval (::typeof($f))(a::Elements, more...; options...) =
+            elements_of($f, (a, more...), options)
+    end
 end
 for name in (filter(!=(:round), NUMERIC)..., :-, :+, :~, :!, :abs2, :inv, :float)
     @eval Base.$name(a::Elements) = elementwise_call(Base.$name, a)

@@ -61,7 +61,7 @@ Base.getproperty(opt::Optimizer, name::Symbol) =
 One step on every parameter that has a gradient; with a function that clears the gradients, computes the loss and runs backward, the loss.
 """
 step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
-step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, ENTRY[:optim_closure], hold(f), DROP[], o)))
+step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, entry_optim_closure(), hold(f), drop(), o)))
 
 # (name => value) of the i-th entry of a list of C's
 function named_entry(call, out)
@@ -123,7 +123,7 @@ load_state_dict!(s::Scheduler, state) = (foreach(((name, x),) -> check(C.tt_sche
 function lambda_scheduler(call, f, opt, last_epoch)
     poll()
     by_group(epoch, group) = f isa Union{Tuple, AbstractVector} ? f[group + 1](epoch) : f(epoch)
-    return own(Scheduler, handle_out(o -> call(ctx(), opt, ENTRY[:lr_lambda_fn], hold(by_group), DROP[], last_epoch, o)))
+    return own(Scheduler, handle_out(o -> call(ctx(), opt, entry_lr_lambda_fn(), hold(by_group), drop(), last_epoch, o)))
 end
 "LambdaLR(opt) do epoch … end: the factor of the first learning rate, for all groups (or a function per group); epochs count from 0."
 LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)

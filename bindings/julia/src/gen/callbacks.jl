@@ -52,42 +52,37 @@ op_backward(user, ctx, grads, n_outs, args, n_args, results, input_grads, n_inpu
     guarded(() -> give_all(input_grads, n_inputs, held(user).backward(borrowed(grads, n_outs),
         values_of(args, n_args), borrowed(results, n_outs)), "op backward"))
 
-const ENTRY = Dict{Symbol, Ptr{Cvoid}}()
-function make_callbacks()
-    DROP[] = @cfunction(forget, Cvoid, (Ptr{Cvoid},))
-    ENTRY[:poll_fn] = @cfunction(poll_fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))
-    ENTRY[:module_pre_hook] = @cfunction(module_pre_hook, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
-    ENTRY[:module_hook] = @cfunction(module_hook, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64,
-        Ptr{Ptr{Cvoid}}))
-    ENTRY[:grad_hook] = @cfunction(grad_hook, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
-    ENTRY[:node_hook] = @cfunction(node_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
-        Int64, Ptr{Ptr{Cvoid}}))
-    ENTRY[:accumulate_hook] = @cfunction(accumulate_hook, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}))
-    ENTRY[:optim_closure] = @cfunction(optim_closure, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
-    ENTRY[:lr_lambda_fn] = @cfunction(lr_lambda_fn, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Float64}))
-    ENTRY[:trace_fn] = @cfunction(trace_fn, Cvoid, (Ptr{Cvoid}, Ptr{UInt8}, Ptr{UInt8}, Int32))
-    ENTRY[:backend_alloc] = @cfunction(backend_alloc, Ptr{Cvoid}, (Ptr{Cvoid}, Int64))
-    ENTRY[:backend_free] = @cfunction(backend_free, Cvoid, (Ptr{Cvoid}, Ptr{Cvoid}, Int64))
-    ENTRY[:backend_copy] = @cfunction(backend_copy, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32))
-    ENTRY[:backend_compute] = @cfunction(backend_compute, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:module_forward] = @cfunction(module_forward, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64,
-        Ptr{Int64}))
-    ENTRY[:module_copy] = @cfunction(module_copy, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
-    ENTRY[:function_forward] = @cfunction(function_forward, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:function_backward] = @cfunction(function_backward, Int32,
-        (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:op_compute] = @cfunction(op_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value},
-        Int64, Ptr{Ptr{Cvoid}}, Int64))
-    ENTRY[:op_backward] = @cfunction(op_backward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
-        Int64, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Int64))
-end
+# The addresses for C. Each is compiled when it is first asked for.
+entry_poll_fn() = @cfunction(poll_fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))
+entry_module_pre_hook() = @cfunction(module_pre_hook, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
+entry_module_hook() = @cfunction(module_hook, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64,
+    Ptr{Ptr{Cvoid}}))
+entry_grad_hook() = @cfunction(grad_hook, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
+entry_node_hook() = @cfunction(node_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64,
+    Ptr{Ptr{Cvoid}}))
+entry_accumulate_hook() = @cfunction(accumulate_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}))
+entry_optim_closure() = @cfunction(optim_closure, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
+entry_lr_lambda_fn() = @cfunction(lr_lambda_fn, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Float64}))
+entry_trace_fn() = @cfunction(trace_fn, Cvoid, (Ptr{Cvoid}, Ptr{UInt8}, Ptr{UInt8}, Int32))
+entry_backend_alloc() = @cfunction(backend_alloc, Ptr{Cvoid}, (Ptr{Cvoid}, Int64))
+entry_backend_free() = @cfunction(backend_free, Cvoid, (Ptr{Cvoid}, Ptr{Cvoid}, Int64))
+entry_backend_copy() = @cfunction(backend_copy, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32))
+entry_backend_compute() = @cfunction(backend_compute, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+entry_module_forward() = @cfunction(module_forward, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64,
+    Ptr{Int64}))
+entry_module_copy() = @cfunction(module_copy, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
+entry_function_forward() = @cfunction(function_forward, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+entry_function_backward() = @cfunction(function_backward, Int32,
+    (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64))
+entry_op_compute() = @cfunction(op_compute, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{C.tt_value}, Int64,
+    Ptr{Ptr{Cvoid}}, Int64))
+entry_op_backward() = @cfunction(op_backward, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+    Int64, Ptr{C.tt_value}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Int64))

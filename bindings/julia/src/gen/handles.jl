@@ -72,7 +72,8 @@ next_function(n::Node, input::Integer) = own_or_nothing(Node,
 Registers a callback that sees the gradient of self before it is accumulated or passed on, and may
 replace it. Returns the id of the hook, which removes it later.
 """
-register_hook(f, self::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, self, :grad_hook, f)
+register_hook(f, self::Tensor) = hook(C.tt_register_hook, C.tt_remove_hook, self, entry_grad_hook,
+    f)
 """
     register_accumulate_hook(leaf) do leaf … end
 
@@ -80,7 +81,7 @@ Registers a callback that sees a leaf after a gradient has been accumulated into
 of the hook.
 """
 register_accumulate_hook(f, leaf::Tensor) = hook(C.tt_register_accumulate_hook, C.tt_remove_hook,
-    leaf, :accumulate_hook, f)
+    leaf, entry_accumulate_hook, f)
 "Returns the class of the module, such as \"Linear\"."
 module_type(m::Module) = unsafe_string(C.tt_module_type(m))
 "Sets training mode for the module and all modules below it. A new module is in training mode."
@@ -155,7 +156,7 @@ Registers a callback that sees the inputs before forward and may replace them. R
 hook, which removes it later.
 """
 register_forward_pre_hook(f, m::Module) = hook(C.tt_module_register_forward_pre_hook,
-    C.tt_module_remove_hook, m, :module_pre_hook, f)
+    C.tt_module_remove_hook, m, entry_module_pre_hook, f)
 """
     register_forward_hook(m) do m, inputs, outputs … end
 
@@ -163,7 +164,7 @@ Registers a callback that sees inputs and outputs after forward and may replace 
 the id of the hook.
 """
 register_forward_hook(f, m::Module) = hook(C.tt_module_register_forward_hook,
-    C.tt_module_remove_hook, m, :module_hook, f)
+    C.tt_module_remove_hook, m, entry_module_hook, f)
 """
     register_full_backward_pre_hook(m) do m, grad_outputs … end
 
@@ -172,7 +173,7 @@ its inputs are computed, and may replace them. It applies to calls that are reco
 output without a gradient has nothing. Returns the id of the hook.
 """
 register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_backward_pre_hook,
-    C.tt_module_remove_hook, m, :module_pre_hook, f)
+    C.tt_module_remove_hook, m, entry_module_pre_hook, f)
 """
     register_full_backward_hook(m) do m, grad_outputs, grad_inputs … end
 
@@ -182,7 +183,7 @@ are recorded from now on. An output without a gradient has nothing; so have all 
 a gradient, otherwise an input without one has zeros. Returns the id of the hook.
 """
 register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook,
-    C.tt_module_remove_hook, m, :module_hook, f)
+    C.tt_module_remove_hook, m, entry_module_hook, f)
 "Returns the number of groups."
 num_groups(opt::Optimizer) = Int(C.tt_optim_num_groups(opt))
 "Returns the number of parameters in all groups."
