@@ -1,13 +1,15 @@
-"""Tools around training: data loading. Modules are loaded when they are first used."""
+"""Tools around training: data loading, checkpointing, logs for TensorBoard. Modules are loaded when they are first used."""
 from __future__ import annotations
 
 from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import checkpoint as checkpoint
     from . import data as data
+    from . import tensorboard as tensorboard
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data", "tensorboard"]
 
 if not TYPE_CHECKING:
 

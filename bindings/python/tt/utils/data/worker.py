@@ -23,9 +23,9 @@ from io import BytesIO
 from multiprocessing import connection, parent_process
 from multiprocessing.reduction import recv_handle, send_handle
 
+from ... import _handles
 from ... import _ops as ops
 from ..._create import from_bytes, imported
-from ..._handles import set_num_threads
 from ..._tensor import Tensor
 from ..._types import BY_NAME, int64
 from ...random import default_generator, manual_seed
@@ -237,7 +237,7 @@ def process_main(job: Job | None, worker: int, end: connection.Connection) -> No
     parent_ends.clear()
     try:
         job = job or end.recv()
-        set_num_threads(1)
+        _handles.set_num_threads(1)
         seed_process(job.base_seed, worker)
         answers = Answers(job, worker, "process")
         for number, task in tasks(end):

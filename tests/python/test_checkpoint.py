@@ -1,0 +1,128 @@
+"""tt.utils.checkpoint: the same results and gradients as without it, from a second computation."""
+import pytest
+
+import tt
+from tt import nn
+from tt.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+
+
+def block():
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 4))
+
+
+def gradients(run, model, x):
+    """The result, and the gradients of the model and of x. What follows draws random numbers."""
+    tt.manual_seed(3)
+    model.zero_grad()
+    x.grad = None
+    y = run(x)
+    after = tt.rand(2)
+    (y**2).sum().backward()
+    return [y, after, tt.rand(2), *(p.grad.clone() for p in model.parameters())] + (
+        [x.grad.clone()] if x.requires_grad else []
+    )
+
+
+@pytest.mark.parametrize("needs", [True, False])
+@pytest.mark.parametrize("reentrant", [True, False, None])
+def test_gradients_are_those_without_it(needs, reentrant):
+    model, x = block(), tt.randn(3, 4).requires_grad_(needs)
+    expected = gradients(model, model, x)
+    found = gradients(lambda x: checkpoint(model, x, use_reentrant=reentrant), model, x)
+    assert len(expected) == len(found) and all(map(tt.equal, expected, found))
+    nested = gradients(lambda x: checkpoint(lambda x: checkpoint(model, x), x), model, x)
+    assert all(map(tt.equal, expected, nested))
+
+
+def test_without_the_random_state_another_mask_is_drawn():
+    x, drawn = tt.ones(64, requires_grad=True), []
+
+    def drop(x):
+        drawn.append(nn.functional.dropout(x))
+        return drawn[-1] * 1
+
+    checkpoint(drop, x, preserve_rng_state=False).sum().backward()
+    assert len(drawn) == 2 and not tt.equal(drawn[0], drawn[1])
+    checkpoint(drop, x).sum().backward()
+    assert tt.equal(drawn[2], drawn[3])
+
+
+def test_only_backward_computes_again():
+    calls = []
+
+    def f(x):
+        calls.append(tt.is_grad_enabled())
+        return x.exp()
+
+    x = tt.ones(2, requires_grad=True)
+    y = checkpoint(f, x)
+    assert calls == [False]
+    y.sum().backward()
+    assert calls == [False, True]
+    with tt.no_grad():
+        assert not checkpoint(f, x).requires_grad
+    assert len(calls) == 3
+
+
+def test_structures_keywords_and_integers():
+    def f(pair, *, scale, flag):
+        a, rest = pair
+        return {"sum": a + rest["b"] * scale, "index": (a.argmax(), flag)}
+
+    a, b, scale = (tt.tensor([1.0, 3.0], requires_grad=True) for _ in range(3))
+    found = checkpoint(f, (a, {"b": b}), scale=scale, flag="yes")
+    assert found["index"][0].item() == 1 and found["index"][1] == "yes"
+    assert not found["index"][0].requires_grad
+    found["sum"].sum().backward()
+    assert a.grad.tolist() == [1, 1] and b.grad.tolist() == scale.grad.tolist() == [1, 3]
+
+
+def test_an_argument_may_be_returned():
+    x = tt.ones(2, requires_grad=True)
+    y, z = checkpoint(lambda x: (x, x * 2), x)
+    (y + z).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_sequential():
+    model, x = nn.Sequential(*(nn.Linear(4, 4) for _ in range(5))), tt.randn(2, 4)
+    expected = gradients(model, model, x)
+    for segments in (1, 2, 5):
+        found = gradients(lambda x: checkpoint_sequential(model, segments, x), model, x)
+        assert all(map(tt.equal, expected, found))
+
+
+def test_contexts_are_entered_once_each():
+    seen = []
+
+    class Note:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            seen.append(self.name)
+
+        def __exit__(self, *_):
+            pass
+
+    x = tt.ones(2, requires_grad=True)
+    y = checkpoint(tt.exp, x, context_fn=lambda: (Note("first"), Note("second")))
+    assert seen == ["first"]
+    y.sum().backward()
+    assert seen == ["first", "second"]
+
+
+def test_what_cannot_be_is_an_error():
+    sizes = iter((2, 3))
+    x = tt.ones(3, requires_grad=True)
+    with pytest.raises(CheckpointError, match="computed again"):
+        checkpoint(lambda x: x[: next(sizes)], x).sum().backward()
+    with pytest.raises(RuntimeError, match="create_graph"):
+        checkpoint(tt.exp, x).sum().backward(create_graph=True)
+    with pytest.raises(ValueError, match="determinism_check"):
+        checkpoint(tt.exp, x, determinism_check="maybe")
+    y = checkpoint(tt.exp, x)
+    with tt.no_grad():
+        x.add_(1)
+    with pytest.raises(tt.TtError, match="in place|changed"):
+        y.sum().backward()

@@ -1,0 +1,192 @@
+"""tt.utils.tensorboard: event files, read again by a reader of the test's own: a checksum bit by
+bit, and fields by their wire types."""
+import struct
+import zlib
+
+import pytest
+
+import tt
+from tt.utils.tensorboard import SummaryWriter, masked_crc
+
+
+def crc32c(data):
+    """CRC-32C by polynomial division, a bit at a time."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def mask(crc):
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) % 2**32
+
+
+def number(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    """Field number -> list of values: ints, bytes; 4 and 8 raw bytes as float and double."""
+    found, at = {}, 0
+    while at < len(data):
+        key, at = number(data, at)
+        if key & 7 == 0:
+            value, at = number(data, at)
+        elif key & 7 == 1:
+            value, at = struct.unpack_from("<d", data, at)[0], at + 8
+        elif key & 7 == 5:
+            value, at = struct.unpack_from("<f", data, at)[0], at + 4
+        else:
+            assert key & 7 == 2
+            n, at = number(data, at)
+            value, at = data[at : at + n], at + n
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def events(folder):
+    """The events of the one file of a folder: (step or None, fields), without the first one."""
+    (path,) = folder.glob("events.out.tfevents.*")
+    data, at, found = path.read_bytes(), 0, []
+    while at < len(data):
+        (n,) = struct.unpack_from("<Q", data, at)
+        length, event = data[at : at + 8], data[at + 12 : at + 12 + n]
+        sums = struct.unpack_from("<I", data, at + 8) + struct.unpack_from("<I", data, at + 12 + n)
+        assert sums == (mask(crc32c(length)), mask(crc32c(event)))
+        found.append(fields(event))
+        at += n + 16
+    assert at == len(data) and found[0][3] == [b"brain.Event:2"]
+    return found[1:]
+
+
+def value(event):
+    """The fields of an event's one value; those of its tag are decoded."""
+    (summary,) = event[5]
+    (one,) = fields(summary)[1]
+    return fields(one)
+
+
+def test_the_checksum_is_that_of_the_standard():
+    assert crc32c(b"123456789") == 0xE3069283
+    assert masked_crc(b"123456789") == mask(0xE3069283)
+
+
+def test_scalars(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("loss", 0.5, 3, walltime=12.5)
+        writer.add_scalar("loss", tt.tensor([2.0]), 300)
+        writer.add_scalar("acc", 1, -1)
+        writer.add_scalar("no step", 1e300)
+    first, second, third, fourth = events(tmp_path)
+    assert first[1] == [12.5] and first[2] == [3]
+    assert value(first) == {1: [b"loss"], 2: [0.5]}
+    assert second[2] == [300] and value(second)[2] == [2.0]
+    assert third[2] == [2**64 - 1] and value(third)[2] == [1.0]
+    assert 2 not in fourth and value(fourth)[2] == [float("inf")]
+
+
+def test_scalars_of_one_plot_have_folders(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalars("run/loss", {"a": 1, "b": 2.0}, 5)
+    for tag, number in (("a", 1.0), ("b", 2.0)):
+        (event,) = events(tmp_path / f"run_loss_{tag}")
+        assert event[2] == [5] and value(event) == {1: [b"run/loss"], 2: [number]}
+    assert events(tmp_path) == []
+
+
+def histogram(event):
+    found = fields(value(event)[5][0])
+    packed = [struct.unpack(f"<{len(found[i][0]) // 8}d", found[i][0]) for i in (6, 7)]
+    return [found[i][0] for i in range(1, 6)], *packed
+
+
+def test_histograms(tmp_path):
+    values = tt.randn(1000)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("w", values, 1)
+        writer.add_histogram("bins", tt.tensor([0, 1, 1, 4]), 2, bins=4)
+        writer.add_histogram("edges", [0.5, 2.0, 9.0], bins=[0.0, 1.0, 2.0, 3.0])
+        writer.add_histogram("same", tt.zeros(3), bins=2)
+        with pytest.raises(ValueError, match="empty"):
+            writer.add_histogram("none", tt.ones(0))
+    own, bins, edges, same = map(histogram, events(tmp_path))
+    v = values.double()
+    assert own[0][:3] == [v.min().item(), v.max().item(), 1000.0]
+    assert own[0][3:] == pytest.approx([v.sum().item(), (v * v).sum().item()])
+    assert sum(own[2]) == 1000 and own[2][0] == 0 and len(own[1]) == len(own[2])
+    for low, high, n in zip(own[1], own[1][1:], own[2][1:]):
+        assert n == ((v >= low) & (v < high)).sum().item()
+    assert bins[1:] == ((0, 1, 2, 3, 4), (0, 1, 2, 0, 1))
+    assert edges[1:] == ((0, 1, 2, 3), (0, 1, 0, 1))
+    assert same[1:] == ((0, 0.5), (0, 3))
+
+
+def test_histograms_are_numpys(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    values = tt.randn(500).double()
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("w", values, bins="auto")
+    counts, edges = numpy.histogram(values.numpy(), "auto")
+    (event,) = events(tmp_path)
+    assert histogram(event)[1:] == (tuple(edges), (0, *counts))
+
+
+def test_texts(tmp_path):
+    with SummaryWriter(tmp_path, filename_suffix=".end") as writer:
+        writer.add_text("note", "süß", 1)
+    assert next(tmp_path.iterdir()).name.endswith(".end")
+    found = value(events(tmp_path)[0])
+    assert found[1] == [b"note/text_summary"]
+    assert fields(fields(found[9][0])[1][0])[1] == [b"text"]
+    content = fields(found[8][0])
+    assert content[1] == [7] and content[8] == ["süß".encode()]
+
+
+@pytest.mark.parametrize("shape, formats", [((3, 2, 4), "CHW"), ((2, 4, 3), "HWC"), ((2, 4), "HW")])
+def test_images(tmp_path, shape, formats):
+    img = tt.rand(shape)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image("x", img, dataformats=formats)
+        with pytest.raises(ValueError, match="dataformats"):
+            writer.add_image("x", img, dataformats="NCHW")
+    found = fields(value(events(tmp_path)[0])[4][0])
+    channels = 3 if len(shape) == 3 else 1
+    assert (found[1], found[2], found[3]) == ([2], [4], [channels])
+    png = found[4][0]
+    at = png.index(b"IDAT")
+    (n,) = struct.unpack(">I", png[at - 4 : at])
+    rows = zlib.decompress(png[at + 4 : at + 4 + n])
+    pixels = img.permute(1, 2, 0) if formats == "CHW" else img
+    expected = (pixels * 255).byte().reshape(2, 4 * channels).tolist()
+    assert [list(rows[1 : 4 * channels + 1]), list(rows[4 * channels + 2 :])] == expected
+
+
+def test_events_reach_the_file_by_number_and_by_flush(tmp_path):
+    writer = SummaryWriter(tmp_path, max_queue=2)
+    for i in range(2):
+        writer.add_scalar("x", i)
+    assert len(events(tmp_path)) == 0
+    writer.add_scalar("x", 2)
+    assert len(events(tmp_path)) == 3
+    writer.add_scalar("x", 3)
+    writer.flush()
+    assert len(events(tmp_path)) == 4
+    writer.close()
+    writer.close()
+
+
+def test_the_default_folder_and_purging(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    writer = SummaryWriter(comment="_mine", purge_step=9)
+    assert writer.get_logdir().startswith("runs") and writer.get_logdir().endswith("_mine")
+    writer.close()
+    (event,) = events(tmp_path / writer.get_logdir())
+    assert event[2] == [9] and fields(event[7][0]) == {1: [1]}
