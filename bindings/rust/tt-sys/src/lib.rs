@@ -1,6 +1,6 @@
 //! The C API of tt: every handle, struct, constant and function of its headers, under its own name.
 //! The contracts are those of `tt.h`; the crate `tt` is the safe form.
-#![allow(non_camel_case_types)]
+#![allow(non_camel_case_types, non_snake_case)] // the names are those of C
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_debug_implementations, clippy::undocumented_unsafe_blocks)]
 
